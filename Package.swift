@@ -356,8 +356,8 @@ let package = Package(
         tests(
             "DocumentStoreTests",
             [
-                "Basics", "StoreFormat", "Indexing", "QueryEngine", "DocumentStore", "Storage", "MemoryEngine",
-                "StorageEngines", "DocumentModel", "StoreTestSupport", "TextAnalysis",
+                "Basics", "StoreFormat", "Indexing", "QueryEngine", "DocumentStore", "EmbeddedEngine", "Storage",
+                "MemoryEngine", "StorageEngines", "DocumentModel", "StoreTestSupport", "TextAnalysis",
             ],
             resources: [.copy("Indexes/IndexScripts")]),
         tests(

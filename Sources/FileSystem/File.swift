@@ -143,6 +143,14 @@ package final class File: Sendable {
         guard unsafe futimens(descriptor, times) == 0 else { throw .system(errno, "cannot set the times", file: path) }
     }
 
+    /// Whether a path leads to this file: it may have been removed or replaced since it was opened.
+    package func isNamed(_ path: String) throws(StorageError) -> Bool {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { throw .system(errno, "cannot look at", file: path) }
+        let identity = Directory.Identity(device: UInt64(status.st_dev), number: UInt64(status.st_ino))
+        return Directory.status(of: path).identity == identity
+    }
+
     /// Gives the lock back (flock(2)).
     package func unlock() {
         flock(descriptor, LOCK_UN)

@@ -10,27 +10,37 @@ internal import EmbeddedEngine
 internal import FileSystem
 package import Storage
 
-/// Puts a base in the place of what a data directory has that nobody has open. Files in it that are not of Hearth stay.
+/// Puts a base in the place of what a data directory has that nobody has open. Files in it that are not of Hearth stay,
+/// and so does what belongs to the server: it may change at any moment.
 package enum BasePlacing {
     private static let complete = "BASE"
     private static let moving = "BASE.moving"
+    private static let lock = DirectoryFormat.lockName
 
     /// Where a base for a directory is received.
     static func received(in directory: String) -> String { "\(directory)/BASE.new" }
 
-    /// Puts the base that was received in the place of what the directory has.
+    /// Puts the base that was received in the place of what the directory has. The caller has the directory's lock.
     static func place(in directory: String) throws(StorageError) {
         try Directory.rename(received(in: directory), to: "\(directory)/\(complete)")
         try Directory.sync(directory)
-        try settle(directory)
+        try settleLocked(directory)
     }
 
     /// Ends what a process that has ended left: a base that is complete takes its place, and one that is not goes. A
-    /// directory that does not exist is not an error.
-    package static func settle(_ directory: String) throws(StorageError) {
+    /// directory without anything of the kind, or that does not exist, is left as it is.
+    /// - Throws: `locked` if a process uses the directory.
+    package static func settle(_ directory: String) throws {
+        let places = [received(in: directory), "\(directory)/\(complete)", "\(directory)/\(moving)"]
+        guard places.contains(where: Directory.exists) else { return }
+        try EmbeddedEngine.whileUnused(directory) { try settleLocked(directory) }
+    }
+
+    /// The same for a directory whose lock the caller has.
+    static func settleLocked(_ directory: String) throws(StorageError) {
         try Directory.removeAll(received(in: directory))
         if Directory.exists("\(directory)/\(complete)") {
-            try removeState(of: directory, except: [complete])
+            try removeState(of: directory, except: [complete, lock, CompanionFiles.serversOwn])
             try Directory.rename("\(directory)/\(complete)", to: "\(directory)/\(moving)")
             try Directory.sync(directory)
         }
@@ -39,10 +49,11 @@ package enum BasePlacing {
         }
     }
 
-    /// Whether a directory has something of a data directory. A missing one has nothing.
+    /// Whether a directory has something of a data directory. A missing one has nothing, and one with a lock alone was
+    /// only looked at.
     package static func hasState(_ directory: String) throws(StorageError) -> Bool {
         guard Directory.exists(directory) else { return false }
-        return try Directory.names(in: directory).contains { CompanionFiles.isOfDirectory($0) }
+        return try Directory.names(in: directory).contains { $0 != lock && CompanionFiles.isOfDirectory($0) }
     }
 
     /// Removes what a data directory has: the mark of a whole store first.
@@ -63,11 +74,18 @@ package enum BasePlacing {
         try Directory.sync(directory)
     }
 
-    /// Moves the files of a folder of a directory to the directory, FORMAT last, and removes the folder. Durable.
+    /// Moves the files of a folder of a directory to the directory, FORMAT last, and removes the folder. Durable. What
+    /// belongs to the server stays as the directory has it.
     static func moveFiles(from place: String, to directory: String) throws(StorageError) {
+        try Directory.removeFile("\(place)/\(lock)")
         let names = try Directory.names(in: place)
         for name in names where name != BaseDirectory.format {
-            try Directory.rename("\(place)/\(name)", to: "\(directory)/\(name)")
+            let (source, target) = ("\(place)/\(name)", "\(directory)/\(name)")
+            if name == CompanionFiles.serversOwn, Directory.exists(target) {
+                try addFiles(of: source, to: target)
+            } else {
+                try Directory.rename(source, to: target)
+            }
         }
         try Directory.sync(directory)
         if names.contains(BaseDirectory.format) {
@@ -75,5 +93,14 @@ package enum BasePlacing {
         }
         try Directory.remove(place)
         try Directory.sync(directory)
+    }
+
+    /// Moves the files of a folder that another one lacks, and removes the folder.
+    private static func addFiles(of source: String, to target: String) throws(StorageError) {
+        for name in try Directory.names(in: source) where !Directory.exists("\(target)/\(name)") {
+            try Directory.rename("\(source)/\(name)", to: "\(target)/\(name)")
+        }
+        try Directory.sync(target)
+        try Directory.removeAll(source)
     }
 }

@@ -113,10 +113,11 @@ enum BaseDirectory {
     }
 }
 
-/// Writes the files of a base to a folder of a data directory, and puts them in the place of what is there. Used by one
-/// thread.
+/// Writes the files of a base to a folder of a data directory, and puts them in the place of what is there. No process
+/// can open the directory meanwhile. Used by one thread.
 package final class BaseReceiver {
     private let directory: String
+    private let lock: DirectoryLock
     /// Where the files are written.
     package let partial: String
     private var file: File?
@@ -125,11 +126,13 @@ package final class BaseReceiver {
     package private(set) var byteCount = 0
 
     /// Removes what an earlier attempt has left.
-    /// - Parameter directory: may be missing; nobody may have it open.
+    /// - Parameter directory: may be missing.
+    /// - Throws: `locked` if a process uses the directory.
     package init(directory: String) throws {
         self.directory = Directory.resolved(directory)
         partial = BasePlacing.received(in: self.directory)
-        try BasePlacing.settle(self.directory)
+        lock = try DirectoryLock(self.directory)
+        try BasePlacing.settleLocked(self.directory)
         try Directory.create(partial)
         for folder in BaseDirectory.folders + ["log"] { try Directory.create("\(partial)/\(folder)") }
     }
@@ -156,11 +159,12 @@ package final class BaseReceiver {
     /// The base is complete: it takes the place of the directory's contents, except for what belongs to the server.
     /// - Parameters:
     ///   - source: of the replica, for its marker.
-    ///   - add: gets the directory before it takes its place, with what belongs to the server.
+    ///   - add: adds to what belongs to the server. It gets the data directory if that has something of the kind,
+    ///     otherwise the one that takes its place.
     package func complete(source: String, _ add: (String) throws -> Void) throws {
         try complete {
             try ReplicaFile.write(source: source, in: $0)
-            try add($0)
+            try add(Directory.exists("\(directory)/\(CompanionFiles.serversOwn)") ? directory : $0)
         }
     }
 
@@ -168,11 +172,11 @@ package final class BaseReceiver {
     /// ``BasePlacing/settle(_:)`` continues.
     /// - Parameter mark: gets the directory before it takes its place.
     package func complete(marking mark: (String) throws -> Void) throws {
+        defer { lock.unlock() }
         try endFile()
         guard Directory.exists("\(partial)/\(BaseDirectory.format)") else {
             throw StorageError(.refused, "the source ended a base before its last file")
         }
-        try CompanionFiles.copyServersOwn(from: directory, to: partial)
         try mark(partial)
         for folder in BaseDirectory.folders { try Directory.sync("\(partial)/\(folder)") }
         try Directory.sync(partial)

@@ -13,7 +13,7 @@ package import Storage
 /// Makes the state of a data directory that has none. Files in it that are not of Hearth stay.
 package enum RestorePlacing {
     private static let received = "RESTORE.new"
-    private static let lock = "LOCK"
+    private static let lock = DirectoryFormat.lockName
     /// What a directory may have that counts as empty: a file system has the other one.
     private static let harmless: Set<String> = [lock, "lost+found"]
 
@@ -44,7 +44,7 @@ package enum RestorePlacing {
     /// - Throws: `locked` if a process uses the directory, `refused` if it is not free; what `make` throws. Unless the
     ///   state is in its place already, nothing of it is left.
     package static func run(_ directory: String, making make: (String) throws -> Void) throws {
-        let isNew = !Directory.exists(directory)
+        let (isNew, wasLocked) = (!Directory.exists(directory), Directory.exists("\(directory)/\(lock)"))
         try EmbeddedEngine.whileUnused(directory) {
             guard try isFree(directory) else {
                 throw StorageError(.refused, "the directory is not empty", file: directory)
@@ -56,10 +56,8 @@ package enum RestorePlacing {
             } catch {
                 if isPlaced(in: directory) { throw error }
                 try? clear(directory)
-                if isNew {
-                    try? Directory.removeFile("\(directory)/\(lock)")
-                    try? Directory.remove(directory)
-                }
+                if !wasLocked { try? Directory.removeFile("\(directory)/\(lock)") }
+                if isNew { try? Directory.remove(directory) }
                 throw error
             }
         }
@@ -70,9 +68,7 @@ package enum RestorePlacing {
     }
 
     private static func place(in directory: String) throws(StorageError) {
-        let place = received(in: directory)
-        try Directory.removeFile("\(place)/\(lock)")
-        try BasePlacing.moveFiles(from: place, to: directory)
+        try BasePlacing.moveFiles(from: received(in: directory), to: directory)
         try Directory.syncName(of: directory)
     }
 }

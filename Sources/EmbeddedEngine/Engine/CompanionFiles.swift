@@ -53,13 +53,6 @@ package enum CompanionFiles {
         }
     }
 
-    /// Copies what belongs to the server to the directory that takes the place of another one.
-    /// - Throws: as ``copy(from:to:)``.
-    package static func copyServersOwn(from source: String, to target: String) throws(StorageError) {
-        guard Directory.exists("\(source)/\(serversOwn)") else { return }
-        try copyFiles(of: "\(source)/\(serversOwn)", to: "\(target)/\(serversOwn)")
-    }
-
     /// The directory of the server that has a data directory.
     package static func owner(of directory: String) -> String {
         let folder = Directory.parent(of: Directory.resolved(directory))
@@ -88,10 +81,23 @@ package enum CompanionFiles {
 extension EmbeddedEngine {
     /// Does something to a data directory that no engine has open. None can open it meanwhile.
     ///
+    /// - Parameter directory: made if there is none.
     /// - Throws: `locked` if an engine has it open, `inputOutput`; what `body` throws.
     package static func whileUnused<Output>(_ directory: String, _ body: () throws -> Output) throws -> Output {
-        let lock = try DirectoryFormat.lock(directory)
+        let lock = try DirectoryLock(directory)
         defer { lock.unlock() }
         return try body()
     }
+}
+
+/// The lock of a data directory that no engine has open: none can open it before ``unlock()``, or the end of the lock.
+/// Used by one thread.
+package final class DirectoryLock {
+    private let file: File
+
+    /// - Parameter directory: made if there is none.
+    /// - Throws: `locked` if an engine has it open, `inputOutput`.
+    package init(_ directory: String) throws(StorageError) { file = try DirectoryFormat.lock(directory) }
+
+    package func unlock() { file.unlock() }
 }

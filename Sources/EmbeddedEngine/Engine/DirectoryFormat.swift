@@ -26,28 +26,35 @@ package enum DirectoryFormat {
 
     static func path(in directory: String) -> String { directory + "/FORMAT" }
 
+    /// The name of the file with the lock of a directory.
+    package static let lockName = "LOCK"
+
     /// Takes the directory's lock, making the directory if there is none.
     /// - Throws: `locked`.
     /// - Parameter isReadOnly: nothing is created. A directory without the file is locked itself: no server uses it.
     static func lock(_ directory: String, isReadOnly: Bool = false) throws(StorageError) -> File {
-        let path = directory + "/LOCK"
-        let file: File
+        let path = "\(directory)/\(lockName)"
         if isReadOnly {
             let isThere = Directory.exists(path)
-            file = try File(isThere ? path : directory, flags: O_RDONLY | (isThere ? 0 : O_DIRECTORY))
-        } else {
-            try Directory.create(directory)
-            file = try File(path, flags: O_RDWR | O_CREAT)
+            let file = try File(isThere ? path : directory, flags: O_RDONLY | (isThere ? 0 : O_DIRECTORY))
+            guard try file.tryLock() else { throw inUse(directory) }
+            return file
         }
-        guard try file.tryLock() else { throw inUse(directory) }
-        return file
+        while true {
+            try Directory.create(directory)
+            let file = try File(path, flags: O_RDWR | O_CREAT)
+            guard try file.tryLock() else { throw inUse(directory) }
+            // The process that had the lock may have removed the file before it gave the lock back. Then others would
+            // make a new file, and not see this lock.
+            if try file.isNamed(path) { return file }
+        }
     }
 
     /// Takes the lock of a directory that is only read, and changes nothing in it.
     /// - Returns: nil if the directory has no lock file: every engine creates one.
     /// - Throws: `locked`.
     static func lockExisting(_ directory: String) throws(StorageError) -> File? {
-        let path = directory + "/LOCK"
+        let path = "\(directory)/\(lockName)"
         guard Directory.exists(path) else { return nil }
         let file = try File(path, flags: O_RDONLY)
         guard try file.tryLock() else { throw inUse(directory) }

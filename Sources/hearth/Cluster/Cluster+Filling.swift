@@ -19,7 +19,8 @@ extension Cluster {
         if Directory.exists(directory) {
             // What was being discarded when the process ended goes; anything else stays.
             if try ClusterFile.read(in: directory) != nil {
-                try discard()
+                // Another process may be receiving a base there.
+                try EmbeddedEngine.whileUnused(directory, discard)
             } else if try BasePlacing.hasState(directory) {
                 throw CommandFailure("\(directory) has a part of a data directory: name an empty directory")
             }

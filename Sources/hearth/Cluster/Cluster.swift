@@ -256,7 +256,8 @@ final class Cluster: Sendable {
     /// Removes what the directory caches: the mark of a whole store first. That of a cache stays, and so does what
     /// belongs to the server. Nobody has it open.
     func discard() throws {
-        try BasePlacing.removeState(of: directory, except: ["CLUSTER", CompanionFiles.serversOwn])
+        let kept: Set = ["CLUSTER", DirectoryFormat.lockName, CompanionFiles.serversOwn]
+        try BasePlacing.removeState(of: directory, except: kept)
     }
 
     /// The place of the directory in the log.

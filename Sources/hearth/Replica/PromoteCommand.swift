@@ -49,6 +49,8 @@ enum PromoteCommand: MainThreadSubcommand {
     static func run(_ arguments: ParsedArguments) throws {
         let directory = arguments[data]
         try PathWords.checkDataDirectory(directory)
+        // A server would put a copy in its place that has come, over what was promoted.
+        try BasePlacing.settle(directory)
         guard let source = try ReplicaFile.source(in: directory) else {
             throw CommandFailure("\(directory) is not a replica")
         }

@@ -1,5 +1,6 @@
 // The base of a replica: what a source sends is written, and nothing else.
 
+import EmbeddedEngine
 import Foundation
 import Storage
 import TestSupport
@@ -153,5 +154,73 @@ struct BaseTests {
         }
         try BasePlacing.settle(TemporaryDirectory("base-none").path(of: "none"))
         try source.finish()
+    }
+
+    @Test
+    func `What a command changes of the server while a base takes its place stays`() async throws {
+        let source = try StoreHarness()
+        let base = try StoreBase(of: source.store)
+        let directory = TemporaryDirectory("base-command")
+        func contents(_ path: String) -> String? { try? String(contentsOfFile: path, encoding: .utf8) }
+        for hasOwn in [true, false] {
+            let data = directory.path(of: "data-\(hasOwn)")
+            func write(_ text: String, _ folder: String, _ name: String) throws {
+                let place = "\(folder)/identity"
+                try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+                try Data(text.utf8).write(to: URL(fileURLWithPath: "\(place)/\(name)"))
+            }
+            if hasOwn { try write("before", data, "revocations.json") }
+            let receiver = try BaseReceiver(directory: data)
+            for part in base.parts {
+                try receiver.begin(part.path)
+                try base.read(part) { try receiver.append($0) }
+            }
+            try receiver.complete(source: "source:1") { folder in
+                try write("of the source", folder, "other.json")
+                try write("after", data, "revocations.json")
+            }
+            #expect(contents("\(data)/identity/revocations.json") == "after", "\(hasOwn)")
+            #expect(contents("\(data)/identity/other.json") == "of the source", "\(hasOwn)")
+            #expect(contents("\(data)/REPLICA") == "source:1\n")
+        }
+        try source.finish()
+    }
+
+    @Test
+    func `A base takes no place in a directory that a process uses`() throws {
+        let directory = TemporaryDirectory("base-locked")
+        let data = directory.path(of: "data")
+        for folder in ["BASE", "BASE.new"] {
+            try FileManager.default.createDirectory(atPath: "\(data)/\(folder)", withIntermediateDirectories: true)
+        }
+        for name in ["FORMAT", "BASE/FORMAT", "BASE.new/FORMAT"] {
+            try Data(name.utf8).write(to: URL(fileURLWithPath: "\(data)/\(name)"))
+        }
+        func code(_ body: () throws -> Void) -> StorageError.Code? {
+            do { try body() } catch { return (error as? StorageError)?.code }
+            return nil
+        }
+        try EmbeddedEngine.whileUnused(data) {
+            #expect(code { try BasePlacing.settle(data) } == .locked)
+            #expect(code { _ = try BaseReceiver(directory: data) } == .locked)
+        }
+        #expect(try String(contentsOfFile: "\(data)/FORMAT", encoding: .utf8) == "FORMAT")
+        #expect(FileManager.default.fileExists(atPath: "\(data)/BASE.new/FORMAT"))
+        try BasePlacing.settle(data)
+        #expect(try String(contentsOfFile: "\(data)/FORMAT", encoding: .utf8) == "BASE/FORMAT")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: data).sorted() == ["FORMAT", "LOCK"])
+        // While a base is received nobody else gets the directory.
+        let receiver = try BaseReceiver(directory: data)
+        #expect(code { _ = try BaseReceiver(directory: data) } == .locked)
+        #expect(FileManager.default.fileExists(atPath: receiver.partial))
+    }
+
+    @Test
+    func `A lock alone does not count as a state of a data directory`() throws {
+        let directory = TemporaryDirectory("base-lock")
+        try EmbeddedEngine.whileUnused(directory.path) {}
+        #expect(try !BasePlacing.hasState(directory.path))
+        try Data().write(to: URL(fileURLWithPath: directory.path(of: "TIMELINE")))
+        #expect(try BasePlacing.hasState(directory.path))
     }
 }

@@ -246,6 +246,33 @@ struct ReplicaTests {
     }
 
     @Test
+    func `A replica whose new copy is not in its place yet is promoted with that copy`() async throws {
+        let source = try source()
+        let client = try TestClient(source)
+        try await client.set("c/a", number: 1)
+        let replica = try replica(of: source)
+        try await expect(replica, "c/a", is: 1)
+        #expect(replica.stop() == 0)
+        try await client.set("c/a", number: 2)
+        await client.close()
+        let other = directory.path(of: "other")
+        let second = try ServerProcess(data: other, arguments: ["--follow", "127.0.0.1:\(source.port)"])
+        try await expect(second, "c/a", is: 2)
+        #expect(second.stop() == 0)
+        source.kill()
+        // As a replica was killed that had received all of a copy.
+        let files = FileManager.default
+        try files.removeItem(atPath: "\(other)/LOCK")
+        try files.moveItem(atPath: other, toPath: "\(copy)/BASE")
+
+        let promoted = try HearthBinary.run(["promote", "--data", copy, "--force"])
+        #expect(promoted.status == 0, "\(promoted)")
+        let server = try ServerProcess(data: copy)
+        try await expect(server, "c/a", is: 2)
+        #expect(server.stop() == 0)
+    }
+
+    @Test
     func `One replica of a source is promoted, at any of its attempts, and no second one`() async throws {
         let source = try source()
         let client = try TestClient(source)
