@@ -16,12 +16,9 @@ final class HomeDatabase: Sendable {
     ]
 
     init(address: String) {
-        var isMade = false
+        // A database that was restored may lack the tables.
         session = Monitor(
-            KeptSession(address: address, answerMilliseconds: Self.answerMilliseconds) { session in
-                if !isMade { try Self.makeTables(session) }
-                isMade = true
-            })
+            KeptSession(address: address, answerMilliseconds: Self.answerMilliseconds, prepare: Self.makeTables))
     }
 
     /// Executes a statement.

@@ -1,0 +1,30 @@
+// What the servers of a cluster have in common, in a home database that may be restored.
+
+import Basics
+import PostgreSQLLog
+import TestSupport
+import Testing
+
+@testable import hearth
+
+@Suite(.serialized, .timeLimit(.minutes(20)))
+struct HomeDatabaseTests {
+    @Test
+    func `Tables that a restored database lacks are made again`() throws {
+        let server = try PostgreSQLServer()
+        let home = HomeDatabase(address: server.address)
+        #expect(try home.run(RulesTable.exists).first?.number(0) == 1)
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        // A restore to a time before the tables, which ends all sessions.
+        try session.run(SQLStatement(script: "DROP SCHEMA hearth CASCADE"))
+        try session.run(
+            SQLStatement(
+                """
+                SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity
+                WHERE application_name = 'hearth' AND pid <> pg_backend_pid()
+                """))
+        #expect(throws: RequestError.self) { try home.run(RulesTable.exists) }
+        #expect(try home.run(RulesTable.exists).first?.number(0) == 1)
+    }
+}
