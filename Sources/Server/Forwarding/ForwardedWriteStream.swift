@@ -166,26 +166,31 @@ final class ForwardedWriteStream: ForwardedWork, CallStream, LongLivedStream, @u
     // MARK: To the client
 
     private func waitUntilVisible() {
-        guard !isWaiting, let next = answers.first, next.version > link.visible.through else { return }
+        guard !isWaiting, !hasFailed, let next = answers.first, next.version > link.visible.through else { return }
         isWaiting = true
         link.visible.when(next.version) { [self] outcome in
             isWaiting = false
+            if isOver || hasFailed { return }
             if case .failure(let error) = outcome, error.code != .unavailable { return fail(error) }
-            if isOver { return }
             waitUntilVisible()
             call.resume()
         }
     }
 
+    /// Whether the stream ends with an error. Answers that are not visible by then are not sent: the client takes the
+    /// stream up where it was.
+    private var hasFailed: Bool {
+        if case .some(.some) = end { true } else { false }
+    }
+
     func next(into output: inout ByteBuffer) -> SourceStep {
-        if let next = answers.first {
-            guard next.version <= link.visible.through else { return .waiting }
+        if let next = answers.first, next.version <= link.visible.through {
             let bytes = answers.removeFirst().bytes
             output.append(ForwardedReply.message(of: bytes.byteSpan))
             waitUntilVisible()
             return .message
         }
-        guard let end else { return .waiting }
+        guard let end, answers.isEmpty || hasFailed else { return .waiting }
         defer { finish() }
         guard let error = end ?? endOfService else {
             service.ended(call)

@@ -13,6 +13,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import DocumentStore
+
 @Suite(.timeLimit(.minutes(20)))
 struct ForwardingTests {
     private static let documents = "/v1/projects/p/databases/d/documents"
@@ -183,6 +185,25 @@ struct ForwardingTests {
         stream.finishSending()
         try listener.ended.wait(until: "the stream has ended")
         #expect(listener.state.withLock { $0.outcome.code } == .ok)
+    }
+
+    @Test
+    func `A write stream whose answer is not visible at a follower ends when the store there is closed`() throws {
+        let pair = try ServerPair()
+        let listener = MessageListener()
+        let stream = pair.follower.connection.stream(
+            FirestoreMessages.Method.write.rpc,
+            Self.bytes(WriteRequestMessage(database: Harness.database)), isComplete: false, handler: listener)
+        try listener.came.wait(until: "the stream is open")
+        pair.cut(true)
+        let token = try #require(try Self.answers(listener).last).streamToken
+        stream.send(Self.bytes(WriteRequestMessage(writes: try Self.increment("c/n"), streamToken: token)))
+        try waitUntil("its answer waits for the commit") { pair.follower.gateway.store.versions.waitCount == 1 }
+        try pair.follower.gateway.stores[0].close()
+        try listener.ended.wait(until: "the stream has ended")
+        #expect(listener.state.withLock { $0.outcome.code } == .unavailable)
+        #expect(try pair.source.number("c/n") == 1)
+        #expect(try Self.answers(listener).count == 1)
     }
 
     private static func increment(_ path: String) throws -> WriteList {
