@@ -147,7 +147,9 @@ final class FollowerChannels {
     private func sendConfirmation(_ members: [MemberDriver]) {
         guard standby.isIdle, confirmed.isEmpty, !confirming.isEmpty else { return }
         swap(&confirmed, &confirming)
-        let places = confirmed.map { (name: $0.settings.tables.name, place: $0.member.place) }
+        let places = confirmed.map { member in
+            (tables: member.settings.tables, place: member.member.place, end: member.confirmedEnd)
+        }
         send(confirmed[0].settings.tables.confirmation(of: places), on: standby, members)
     }
 

@@ -35,12 +35,11 @@ final class LogHistory: @unchecked Sendable {
             var bytes: [UInt8] = []
             var reached = version
             while bytes.count < bytesMax, reached < last {
-                let groups = try self.reader(after: reached, session).next()
-                if groups.isEmpty { throw LogLookup.trimmed(reached) }
-                for group in groups where group.header.version <= last {
-                    bytes += group.records
-                    reached = group.header.version
-                }
+                let groups = try self.reader(after: reached, session).next().prefix { $0.header.version <= last }
+                // Trimmed, or not those that this server has: the database was restored.
+                guard let end = groups.last else { throw LogLookup.trimmed(reached) }
+                for group in groups { bytes += group.records }
+                reached = end.header.version
             }
             if reached >= last { self.close() }
             return bytes

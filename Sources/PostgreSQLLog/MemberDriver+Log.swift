@@ -133,9 +133,9 @@ extension MemberDriver {
     private func sql(for reading: LogReading, after place: LogPlace) -> SQLStatement {
         let tables = settings.tables
         switch reading.step {
-        case .base: return tables.lastBase
+        case .base: return tables.lastBaseAndEpoch
         case .upgrade: return StoreTables.upgrade(tables.table(reading.table))
-        case .standby: return tables.confirmation(of: [(tables.name, member.place)])
+        case .standby: return tables.confirmation(of: [(tables, member.place, confirmedEnd)])
         case .groups:
             let isFirst = reading.table == StoreTables.tableNumber(of: max(place.sequence, 1))
             let skips = isFirst && place.sequence > 0
@@ -220,14 +220,18 @@ extension MemberDriver {
             current.step = .base
         case (.failed(let failure), .groups) where failure.isMissingColumn:
             current.step = .upgrade
+        case (.failed(let failure), .standby) where failure.isMissingTable: return giveUpUnconfirmed()
         case (.failed(let failure), _):
             noteUnreadable(failure.description)
             return giveUpLog("a read was refused")
         case (.rows, .upgrade): current.step = .groups
-        case (.rows(_, let hasWarning), .standby(let isAll)):
+        case (.rows(let rows, let hasWarning), .standby(let isAll)):
             if hasWarning { return giveUpLog("no standby has confirmed what was read") }
+            guard rows.contains(where: { $0.text(0) == settings.tables.name }) else { return giveUpUnconfirmed() }
             return acceptRead(current, isAll: isAll)
         case (.rows(let rows, _), .base):
+            guard isOfLease(epoch: StoreTables.epoch(besideBase: rows)) else { return giveUpOtherDatabase() }
+            noteReadable()
             return reply(Self.replyWithoutRows(after: current.after, base: BaseRow(rows)))
         case (.rows(let rows, _), .groups):
             let isFirst = current.table == StoreTables.tableNumber(of: max(current.after.sequence, 1))
@@ -237,6 +241,7 @@ extension MemberDriver {
                 noteUnreadable(problem)
                 return giveUpLog("the log is damaged")
             }
+            guard isOfLease(epoch: current.rows.epoch) else { return giveUpOtherDatabase() }
             if isFirst, current.after.sequence > 0, current.rows.placeHash == nil {
                 current.step = .base
             } else if current.rows.isCut {
@@ -270,11 +275,13 @@ extension MemberDriver {
 
     /// Ends a read. A server that follows applies only what outlives the loss of the primary: the primary may have
     /// groups that its synchronous standby lacks, after a wait for the standby was cut off. A commit of this server
-    /// after them waits for the standby to have them.
+    /// after them, where they are, waits for the standby to have them.
     private func finishRead(_ current: LogReading, isAll: Bool) {
         if current.after.sequence > 0, let hash = current.rows.placeHash, hash != current.after.hash {
             return reply(.placeDiffers)
         }
+        // It was begun as a follower, and nothing confirms it any more: the holder of the lease reads by itself.
+        if readsShared, member.role.isOfHolder { return reply(.groups([], isAll: false)) }
         guard member.role == .following, !current.rows.groups.isEmpty, current.after == member.place else {
             return acceptRead(current, isAll: isAll)
         }
@@ -283,9 +290,33 @@ extension MemberDriver {
         sendRead()
     }
 
-    /// The log could not be read: a server that does not get to its end cannot lead.
+    /// Whether a read shows the log in the epoch of the lease that this server holds. The connection for the log may
+    /// lead to another server of the database than that for the lease: to a primary of the past, which may have other
+    /// groups.
+    /// - Parameter epoch: of the store's row, read with the log; nil if it is not there.
+    private func isOfLease(epoch: UInt64?) -> Bool {
+        readsShared || !member.role.isOfHolder || epoch == member.epoch.number
+    }
+
+    private func giveUpOtherDatabase() {
+        noteUnreadable("the connection for the log does not see the lease of this server")
+        giveUpLog("the database may be another one than that of the lease")
+    }
+
+    /// The last group that was read and is to be confirmed.
+    var confirmedEnd: LogPlace { reading?.rows.groups.last?.header.place ?? member.place }
+
+    /// The connection for the commit leads to a database that lacks what was read: the primary where that was read is
+    /// replaced, and its standby did not have it.
+    private func giveUpUnconfirmed() {
+        host.note(.statementRefused("the database does not have what was read of the log"))
+        giveUpLog("what was read is not confirmed")
+    }
+
+    /// The log could not be read: a server that does not get to its end cannot lead. The same reason is reported once.
     private func noteUnreadable(_ reason: String) {
-        host.note(.statementRefused(reason))
+        if reason != unreadableReason { host.note(.statementRefused(reason)) }
+        unreadableReason = reason
         if unreadableSince != nil { return }
         unreadableSince = BootClock.milliseconds()
         state.change { $0.isLogUnreadable = true }
@@ -293,6 +324,7 @@ extension MemberDriver {
 
     private func noteReadable() {
         guard unreadableSince.take() != nil else { return }
+        unreadableReason = ""
         state.change { $0.isLogUnreadable = false }
     }
 

@@ -5,12 +5,7 @@ internal import Replication
 
 extension MemberDriver {
     /// Whether the member has separate connections: it holds a lease, or has claimed one.
-    var ownsConnections: Bool {
-        switch member.role {
-        case .following, .stopped: false
-        case .catchingUp, .leading, .raising, .lookingUp: true
-        }
-    }
+    var ownsConnections: Bool { member.role.isOfHolder }
 
     /// Whether the member has claimed a lease, and lacks a connection to keep it.
     var isSettling: Bool { !hasEnded && member.role == .catchingUp && !(lease.isOpen && log.isOpen) }
@@ -98,4 +93,14 @@ extension MemberDriver {
     private static let settlingMilliseconds: UInt64 = 5_000
     /// How long no lease is claimed after one was given up: other servers have seen it unchanged by then.
     private static let abandonedMilliseconds: UInt64 = 4_000
+}
+
+extension StoreMember.Role {
+    /// Whether the server holds the lease, as far as it knows, or has claimed it.
+    var isOfHolder: Bool {
+        switch self {
+        case .following, .stopped: false
+        case .catchingUp, .leading, .raising, .lookingUp: true
+        }
+    }
 }

@@ -144,6 +144,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     var settlingSince: UInt64?
     /// Since when reads of the log have failed, in milliseconds; nil if the last one has not.
     var unreadableSince: UInt64?
+    /// Why, as it was reported last.
+    var unreadableReason = ""
     /// No lease is claimed before, in milliseconds.
     var claimsAfter: UInt64 = 0
     /// The closed time that comes with the groups that are being applied; 0 for none.

@@ -84,6 +84,19 @@ extension StoreTables {
             """, [.text(name)])
     }
 
+    /// The same with the epoch of the lease; without a base one row with the epoch alone.
+    var lastBaseAndEpoch: SQLStatement {
+        SQLStatement(
+            """
+            SELECT \(Self.baseColumns), epoch FROM hearth.stores LEFT JOIN (
+                SELECT * FROM hearth.bases WHERE store = $1::text AND \(Self.isSound) ORDER BY number DESC LIMIT 1
+            ) AS last ON true WHERE name = $1::text
+            """, [.text(name)])
+    }
+
+    /// The epoch in the row of ``lastBaseAndEpoch``; nil if the database has no row of the store.
+    static func epoch(besideBase rows: [SQLRow]) -> UInt64? { rows.first?.number(7) }
+
     /// How many bases the store has had, by the number of the last one; one row.
     package var baseCount: SQLStatement {
         SQLStatement("SELECT coalesce(max(number), 0) FROM hearth.bases WHERE store = $1::text", [.text(name)])
@@ -214,10 +227,11 @@ extension StoreTables {
     ///
     /// - Parameters:
     ///   - sequence: of the group, or of an earlier one while an archive lacks what follows it.
-    ///   - number: of the last base; tables of later ones are being written.
+    ///   - base: the last base; tables of later ones are being written. Nothing is superfluous in a database that does
+    ///     not have its row: a standby without the row has taken over.
     ///   - milliseconds: how long a base is kept after a newer one has replaced it.
     package func superfluousTables(
-        for sequence: UInt64, lastBase number: UInt64, keptMilliseconds milliseconds: UInt64
+        for sequence: UInt64, lastBase base: BaseRow, keptMilliseconds milliseconds: UInt64
     ) -> SQLStatement {
         SQLStatement(
             """
@@ -227,10 +241,12 @@ extension StoreTables {
                 OR starts_with(tablename, $5::text) AND substr(tablename, length($5::text) + 1) ~ '^[0-9]+_[0-9]+$'
                     AND split_part(substr(tablename, length($5::text) + 1), '_', 1)::bigint <= $6::bigint
                     AND 'hearth.' || tablename NOT IN (SELECT parts_table FROM (\(Self.kept)) AS k))
+            AND EXISTS (SELECT FROM hearth.bases WHERE store = $1::text AND number = $6::bigint
+                AND sequence = $7::bigint AND hash = $8::bigint)
             """,
             [
                 .text(name), .number(milliseconds), .text("log_\(name)_"), .number(Self.tableNumber(of: sequence)),
-                .text("base_\(name)_"), .number(number),
+                .text("base_\(name)_"), .number(base.number), .number(base.place.sequence), .number(base.place.hash),
             ])
     }
 
@@ -295,20 +311,32 @@ extension StoreTables {
     }
 
     /// Notes how far this server is in several stores of its database, by a commit that waits for the standbys as an
-    /// append does.
-    func confirmation(of stores: [(name: String, place: LogPlace)]) -> SQLStatement {
-        let stores = stores.sorted { $0.name < $1.name }
+    /// append does. The result has the names of those stores whose log has the last group that was read: the
+    /// connection may lead to another server of the database than the one where that was read. The table of a group
+    /// may be missing.
+    ///
+    /// - Parameter stores: at least one: its tables, what this server has applied, and the last group that it has read.
+    func confirmation(of stores: [(tables: StoreTables, place: LogPlace, end: LogPlace)]) -> SQLStatement {
+        let stores = stores.sorted { $0.tables.name < $1.tables.name }
+        let found = stores.map { tables, _, end in
+            """
+            SELECT '\(tables.name)'::text AS store FROM \(tables.table(of: end.sequence)) WHERE piece = 0
+                AND sequence = \(end.sequence) AND hash = '\(Int64(bitPattern: end.hash))'::bigint
+            """
+        }
         return SQLStatement(
             """
             INSERT INTO hearth.servers
             SELECT store, $1::text, '', 'following', sequence, version, 0, clock_timestamp()
             FROM unnest(\(Self.texts("$2")), \(Self.numbers("$3")), \(Self.numbers("$4")))
                 AS confirmed (store, sequence, version)
+                JOIN (\(found.joined(separator: " UNION ALL "))) AS found USING (store)
             ON CONFLICT (store, address) DO UPDATE SET sequence = excluded.sequence,
                 commit_version = excluded.commit_version, seen = excluded.seen
+            RETURNING store
             """,
             [
-                .text(advertised), .list(stores.map(\.name)), .list(stores.map(\.place.sequence)),
+                .text(advertised), .list(stores.map(\.tables.name)), .list(stores.map(\.place.sequence)),
                 .list(stores.map(\.place.version)),
             ])
     }

@@ -152,7 +152,7 @@ extension StoreTables {
             """, [.number(version)])
     }
 
-    /// Reads rows of one table, with the closed time of the same moment.
+    /// Reads rows of one table, with the closed time and the epoch of the same moment.
     /// - Parameters:
     ///   - first: the group to begin with.
     ///   - skipsFirst: the records of this group are not wanted, only its header.
@@ -165,7 +165,7 @@ extension StoreTables {
         return SQLStatement(
             """
             SELECT closed, sequence, piece, pieces, found.epoch, previous_hash, version, content_hash, hash, records,
-                derived
+                derived, stores.epoch
             FROM hearth.stores LEFT JOIN (
                 SELECT *, sum(octet_length(records)) OVER (ORDER BY sequence, piece ROWS UNBOUNDED PRECEDING)
                     - octet_length(records) AS bytes_before
@@ -187,6 +187,8 @@ struct LogRows {
     private(set) var placeHash: UInt64?
     /// A time that the leader had closed when the rows were read.
     private(set) var closed: UInt64 = 0
+    /// The epoch of the lease when the rows were read; nil if the database has no row of the store.
+    private(set) var epoch: UInt64?
     /// Pieces of the group that was cut off at the end; 0 if none was.
     private(set) var piecesMissing = 0
     /// The last result has as many rows or bytes as were asked for: the table may have further ones.
@@ -204,6 +206,7 @@ struct LogRows {
     ) -> String? {
         isCut = rows.count >= rowsMax || rows.reduce(0) { $0 + ($1.columns[9]?.count ?? 0) } >= bytesMax
         closed = rows.first?.number(0) ?? closed
+        epoch = rows.first?.number(11)
         var index = 0
         while index < rows.count, let sequence = rows[index].number(1) {
             if sequence <= place.sequence {

@@ -116,6 +116,8 @@ extension StoreMember {
     private mutating func note(_ row: LeaseRow, now: UInt64) -> [MemberAction] {
         // Another server leads: what is in the log counts.
         if let seen, seen.row.epoch != row.epoch { streamEnded(now: now) }
+        // A standby that lacked the last renewals has taken over: a leader may have given out times by them.
+        if let seen, seen.row.ceiling > row.ceiling { issued = max(issued, seen.row.ceiling) }
         if seen?.row != row { seen = SeenRow(row: row, since: now) }
         if row.holder == server { leaseDue = now }
         return []

@@ -500,6 +500,121 @@ struct MemberDriverTests {
     }
 
     @Test
+    func `A damaged log is reported once`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        for number: UInt64 in 1...3 { try first.append("group \(number)", version: number) }
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        func reads() throws -> UInt64 {
+            let row = try session.run(
+                SQLStatement("SELECT seq_scan + idx_scan FROM pg_stat_user_tables WHERE relname = 'log_main_0'")
+            ).first
+            return row?.number(0) ?? 0
+        }
+        try session.run(SQLStatement("UPDATE hearth.log_main_0 SET hash = hash + 1 WHERE sequence = 2"))
+        let second = try member("second:2")
+        try waitUntil("its role says why") { second.driver.state.figures.role == "cannot read the log" }
+        let before = try reads()
+        try waitUntil("it has read several times") { try reads() >= before + 3 }
+        #expect(second.host.state.events.count { $0.contains("damaged") } == 1, "\(second.host.state.events)")
+        for member in [first, second] { member.driver.stop() }
+    }
+
+    /// A server with another role, for which row security counts.
+    private func restricted(_ session: PostgreSQLSession, _ policy: String) throws -> TestMember {
+        try session.run(
+            SQLStatement(
+                script: """
+                    CREATE ROLE restricted LOGIN;
+                    GRANT ALL ON SCHEMA hearth TO restricted;
+                    GRANT ALL ON ALL TABLES IN SCHEMA hearth TO restricted;
+                    \(policy)
+                    """))
+        return try TestMember("postgresql://restricted@\(server.place)/postgres", "second:2", store: store)
+    }
+
+    @Test(arguments: [0, 2] as [UInt64])
+    func `A server whose connection for the log does not see its lease does not lead by it`(groups: UInt64) throws {
+        if groups > 0 {
+            let first = try member("first:1")
+            try first.waitUntilLeading()
+            for number in 1...groups { try first.append("group \(number)", version: number) }
+            first.driver.stop()
+        }
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        // As a primary of the past would be. Only this connection waits without end.
+        let second = try restricted(
+            session,
+            """
+            ALTER TABLE hearth.stores ENABLE ROW LEVEL SECURITY;
+            CREATE POLICY past ON hearth.stores USING (current_setting('statement_timeout') <> '0')
+            """)
+        try waitUntil("the claim is given up: \(second.host.state.events)") {
+            let state = second.host.state
+            return state.events.contains { $0.contains("claimGivenUp") } || !state.restarts.isEmpty
+                || second.driver.state.holdsLease
+        }
+        #expect(!second.driver.state.holdsLease && second.host.state.restarts.isEmpty)
+        try session.run(SQLStatement(script: "ALTER TABLE hearth.stores DISABLE ROW LEVEL SECURITY"))
+        try second.waitUntilLeading()
+        #expect(second.host.state.groups.count == Int(groups))
+        second.driver.stop()
+    }
+
+    @Test
+    func `A follower applies only what the database has in which the commit after it waits for the standby`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        try first.append("one", version: 1)
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        // What the connection for such commits sees, since it leads to another server of the database.
+        let second = try restricted(
+            session,
+            """
+            ALTER TABLE hearth.log_main_0 ENABLE ROW LEVEL SECURITY;
+            CREATE POLICY past ON hearth.log_main_0
+                USING (sequence < 2 OR current_query() NOT LIKE '%hearth.servers%')
+            """)
+        try second.waitFor(1)
+        try first.append("two", version: 2)
+        try waitUntil("it has tried to confirm the group: \(second.host.state.events)") {
+            let state = second.host.state
+            return state.events.contains { $0.contains("does not have what was read") } || state.groups.count > 1
+        }
+        #expect(second.host.state.groups.count == 1)
+        try session.run(SQLStatement(script: "ALTER TABLE hearth.log_main_0 DISABLE ROW LEVEL SECURITY"))
+        try second.waitFor(2)
+        for member in [first, second] { member.driver.stop() }
+    }
+
+    @Test
+    func `The records of a log that lacks the last group of a server are refused`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        try first.append("one", version: 20)
+        try first.append("two", version: 60)
+        // The database was restored since it was here.
+        let strange = try member("strange:1", place: LogPlace(sequence: 2, hash: 99, version: 50))
+        let outcome = Monitor<Result<[UInt8], StorageError>?>(nil)
+        Thread.detachNewThread {
+            let found = Result { () throws(StorageError) in
+                try strange.driver.records(after: CommitVersion(microseconds: 10), bytesMax: 1 << 20)
+            }
+            outcome.update { $0 = found }
+        }
+        var found: Result<[UInt8], StorageError>?
+        try waitUntil("the records are read, or refused") {
+            found = outcome.withLock { $0 }
+            return found != nil
+        }
+        #expect(throws: StorageError.self) { try found?.get() }
+        for member in [first, strange] { member.driver.stop() }
+    }
+
+    @Test
     func `A leader takes a time above the ceiling when the ceiling has been raised`() throws {
         let leader = try member("first:1")
         try leader.waitUntilLeading()

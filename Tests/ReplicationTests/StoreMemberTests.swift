@@ -207,6 +207,29 @@ struct StoreMemberTests {
     }
 
     @Test
+    func `A server that takes over begins above every ceiling that it has seen`() {
+        let store = StoreIdentity.random()
+        let (leader, server) = (ServerIdentity(high: 0, low: 1), ServerIdentity(high: 0, low: 2))
+        var member = StoreMember(server: server, timing: LeaseTiming(), proposed: store, store: store)
+        func reply(_ row: LeaseRow, isDone: Bool = false, at now: UInt64) {
+            let actions =
+                member.tick(now: now, wallMicroseconds: 5)
+                + member.receive(
+                    LeaseReply(row: row, isDone: isDone), now: now)
+            #expect(actions.contains { if case .ask = $0 { true } else { false } })
+        }
+        var row = LeaseRow(store: store, epoch: Epoch(1), renewals: 8, holder: leader, ceiling: 100)
+        reply(row, at: 0)
+        // A standby that lacks the last renewal has taken over.
+        (row.renewals, row.ceiling) = (7, 90)
+        reply(row, at: 500)
+        (row.epoch, row.renewals, row.holder) = (Epoch(2), 8, server)
+        reply(row, isDone: true, at: 3_000)
+        #expect(member.role == .catchingUp)
+        #expect(member.issued >= 100)
+    }
+
+    @Test
     func `A server with the state of another store stops`() {
         var database = ModelDatabase()
         _ = leader(of: &database, groups: 1)

@@ -313,7 +313,7 @@ final class BaseMaker: Sendable {
     private func trim(after base: BaseRow, _ session: PostgreSQLSession) throws {
         let last = try Self.lastSuperfluous(base: base.place.sequence, hold: store.archiveHold, tables, session)
         let superfluous = tables.superfluousTables(
-            for: last, lastBase: base.number, keptMilliseconds: settings.keptMilliseconds)
+            for: last, lastBase: base, keptMilliseconds: settings.keptMilliseconds)
         for table in try session.run(superfluous) {
             try session.run(StoreTables.dropping("hearth." + table.text(0)))
             log(.info, "log_trimmed", ["table": table.text(0)])

@@ -38,8 +38,14 @@ struct BaseMakerTests {
     private func dropped(archivedThrough version: UInt64?, bytesMax: Int = 1 << 30) throws -> [String] {
         let hold = version.map { (version: CommitVersion(microseconds: $0), bytesMax: bytesMax) }
         let last = try BaseMaker.lastSuperfluous(base: Self.firstGroup(3), hold: hold, tables, session)
-        return try session.run(tables.superfluousTables(for: last, lastBase: 9, keptMilliseconds: 0)).map { $0.text(0) }
-            .sorted()
+        if try session.run(tables.lastBase).isEmpty { #expect(try enter(9, .folder("last"))) }
+        return try superfluous(for: last)
+    }
+
+    private func superfluous(for last: UInt64) throws -> [String] {
+        let base = try #require(BaseRow(try session.run(tables.lastBase)))
+        let statement = tables.superfluousTables(for: last, lastBase: base, keptMilliseconds: 0)
+        return try session.run(statement).map { $0.text(0) }.sorted()
     }
 
     @Test
@@ -134,9 +140,20 @@ struct BaseMakerTests {
         try enterThree()
         try session.run(StoreTables.creation(ofBase: "hearth.base_main_3_8"))
         try session.run(StoreTables.creation(ofBase: "hearth.base_main_4_9"))
-        let superfluous = tables.superfluousTables(for: 1, lastBase: 3, keptMilliseconds: 0)
-        #expect(
-            try session.run(superfluous).map { $0.text(0) }.sorted() == ["base_main_1_7", "base_main_3_8"])
+        #expect(try superfluous(for: 1) == ["base_main_1_7", "base_main_3_8"])
+    }
+
+    @Test
+    func `Nothing is dropped for a base that the database does not have any more`() throws {
+        try enterThree()
+        let base = try #require(BaseRow(try session.run(tables.lastBase)))
+        let statement = tables.superfluousTables(for: Self.firstGroup(3), lastBase: base, keptMilliseconds: 0)
+        #expect(try session.run(statement).count == 3)
+        // A standby that lacks the row has taken over, and another server has made a base with the number.
+        try session.run(SQLStatement("DELETE FROM hearth.bases WHERE number = 3"))
+        #expect(try session.run(statement).isEmpty)
+        #expect(try enter(3, .folder("other"), sequence: Self.firstGroup(2)))
+        #expect(try session.run(statement).isEmpty)
     }
 
     @Test
