@@ -163,7 +163,7 @@ package final class BaseReceiver {
     ///     otherwise the one that takes its place.
     package func complete(source: String, _ add: (String) throws -> Void) throws {
         try complete {
-            try ReplicaFile.write(source: source, in: $0)
+            try ReplicaFile.write(source: source, in: $0, successorOf: directory)
             try add(Directory.exists("\(directory)/\(CompanionFiles.serversOwn)") ? directory : $0)
         }
     }
@@ -220,9 +220,12 @@ package enum ReplicaFile {
             String.init)
     }
 
-    static func write(source: String, in directory: String) throws(StorageError) {
+    /// - Parameter other: the directory that this one takes the place of. Its number stays: the source may have stepped
+    ///   down for it.
+    static func write(source: String, in directory: String, successorOf other: String) throws {
+        let number = try lines(in: other)?.dropFirst().first { !$0.isEmpty }
         let file = try File("\(directory)/\(name)", flags: O_RDWR | O_CREAT | O_TRUNC)
-        try file.write(string: source + "\n")
+        try file.write(string: source + "\n" + (number.map { $0 + "\n" } ?? ""))
         try file.sync()
     }
 

@@ -187,6 +187,20 @@ struct BaseTests {
     }
 
     @Test
+    func `A replica that is copied again has the number for which its source may have stepped down`() async throws {
+        let source = try StoreHarness()
+        let base = try StoreBase(of: source.store)
+        let directory = TemporaryDirectory("base-successor")
+        let data = directory.path(of: "data")
+        try receive(base, in: data)
+        let number = try ReplicaFile.successor(in: data)
+        try receive(base, in: data)
+        #expect(try ReplicaFile.source(in: data) == "source:1")
+        #expect(try ReplicaFile.successor(in: data) == number)
+        try source.finish()
+    }
+
+    @Test
     func `A base takes no place in a directory that a process uses`() throws {
         let directory = TemporaryDirectory("base-locked")
         let data = directory.path(of: "data")
