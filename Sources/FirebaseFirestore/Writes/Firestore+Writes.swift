@@ -46,6 +46,8 @@ extension Firestore {
         } catch {
             return completion(error)
         }
+        // An empty batch.
+        if recorder.documents.isEmpty { return completion(nil) }
         let request = recorder.writes.request()
         guard let number = pendingWrites.begin(documents: documents, byteCount: request.count) else {
             return completion(
