@@ -110,12 +110,16 @@ extension SyncEngine {
         switch result {
         case .failure(let error):
             guard error.meansNoAnswer, source == .default else { return .failure(error) }
-            let found = cached(
-                name, before: start.nextBatch, "Failed to get document because the client is offline.")
-            if case .failure(let missing) = found, missing.code == .unavailable {
-                return .failure(RequestError(.unavailable, "\(missing.message) \(error.message)"))
+            let problem = "Failed to get document because the client is offline."
+            switch cached(name, before: start.nextBatch, problem) {
+            case .success(let found) where found.rows.isEmpty:
+                // As in the SDK: an absence that only the cache knows is not a result.
+                return .failure(
+                    RequestError(.unavailable, "\(problem) (The cache knows a deletion.) \(error.message)"))
+            case .failure(let unknown) where unknown.code == .unavailable:
+                return .failure(RequestError(.unavailable, "\(unknown.message) \(error.message)"))
+            case let found: return found
             }
-            return found
         case .success(let update):
             do throws(RequestError) {
                 let isNewer = acknowledged.contains { $0.event > start.event && $0.name.hasSameUTF8(as: name) }

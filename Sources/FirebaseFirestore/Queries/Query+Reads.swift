@@ -10,7 +10,8 @@ extension Query {
         getDocuments(source: .default, completion: completion)
     }
 
-    /// Runs the query against the given source. From the cache, which does not exist yet, every result is empty.
+    /// Runs the query against the given source. A result of the cache has the documents that the cache knows, maybe
+    /// none.
     public func getDocuments(
         source: FirestoreSource, completion: @escaping (QuerySnapshot?, (any Error)?) -> Void
     ) {

@@ -6,12 +6,16 @@ import Foundation
 extension DocumentReference {
     /// Reads the document. A document that does not exist is not an error: `exists` of its snapshot is false.
     ///
+    /// Without the server the document comes from the cache; the error is `.unavailable` if the cache does not have it,
+    /// or has only its deletion.
+    ///
     /// - Parameter completion: called on the queue of the settings with a snapshot or an error.
     public func getDocument(completion: @escaping (DocumentSnapshot?, (any Error)?) -> Void) {
         getDocument(source: .default, completion: completion)
     }
 
-    /// Reads the document from the given source. Reads from the cache fail with `.unavailable`: there is none yet.
+    /// Reads the document from the given source. A read from the cache fails with `.unavailable` if the cache knows
+    /// nothing of the document; `exists` is false if it knows its deletion.
     public func getDocument(
         source: FirestoreSource, completion: @escaping (DocumentSnapshot?, (any Error)?) -> Void
     ) {

@@ -76,7 +76,12 @@ struct OfflineTests {
         #expect(Self.text(try await collection.document("b").getDocument()) == "2 cache pending")
         collection.document("a").delete(completion: nil)
         try await eventually("the local deletion") { events.all.last == "2* cache pending" }
-        #expect(try await !collection.document("a").getDocument().exists)
+        #expect(try await !collection.document("a").getDocument(source: .cache).exists)
+        await #expect("as in the SDK: without the server nobody knows whether it exists") {
+            try await collection.document("a").getDocument()
+        } throws: { error in
+            FirestoreErrorCode.unavailable ~= error
+        }
         try await firestore.enableNetwork()
         try await firestore.waitForPendingWrites()
         try await eventually("acknowledged") { events.all.last == "2" }
