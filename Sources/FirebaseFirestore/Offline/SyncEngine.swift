@@ -90,6 +90,8 @@ final class SyncEngine: @unchecked Sendable {
     private(set) var stream: WatchStream?
     private(set) var isOffline = false
     private var syncListeners: [ListenerID: @Sendable () -> Void] = [:]
+    /// Whether a listener was called since the listeners of agreements were.
+    private var hasDelivered = false
     private let nextListener = Atomic<Int>(1)
     var isClosed = false
     /// Whether a step of the cache's indexes waits for the queue.
@@ -204,6 +206,7 @@ final class SyncEngine: @unchecked Sendable {
                 deliver: deliver, fail: fail)
             do throws(RequestError) {
                 try self.add(subscriber, id, subject)
+                self.reportAgreement()
             } catch {
                 self.remove(id)
                 fail(error)
@@ -216,6 +219,7 @@ final class SyncEngine: @unchecked Sendable {
         queue.async {
             self.syncListeners[id] = nil
             self.remove(id)
+            self.reportAgreement()
         }
     }
 
@@ -231,7 +235,8 @@ final class SyncEngine: @unchecked Sendable {
         }
     }
 
-    /// Calls `body` on the engine's queue now, and whenever all listeners that a change concerns have been called.
+    /// Calls `body` on the engine's queue now, and whenever all listeners that a change concerns have been called, at
+    /// least one.
     func addSyncListener(_ body: @escaping @Sendable () -> Void) -> ListenerID {
         let id = nextListener.add(1, ordering: .relaxed).newValue
         queue.async {
@@ -240,6 +245,13 @@ final class SyncEngine: @unchecked Sendable {
             body()
         }
         return id
+    }
+
+    /// Calls the listeners of agreements, if another listener was called before.
+    private func reportAgreement() {
+        guard hasDelivered else { return }
+        hasDelivered = false
+        for body in syncListeners.values { body() }
     }
 
     private func add(_ subscriber: Subscriber, _ id: ListenerID, _ subject: Subject) throws(RequestError) {
@@ -347,14 +359,24 @@ final class SyncEngine: @unchecked Sendable {
 
     private func deliver(_ snapshot: ViewSnapshot, to id: ListenerID, of channel: Channel) {
         guard let due = channel.subscribers[id]?.listener.take(snapshot, isOffline: isOffline) else { return }
-        channel.subscribers[id]?.deliver(due)
+        deliver(due: due, to: id, of: channel)
+    }
+
+    private func deliver(due snapshot: ViewSnapshot, to id: ListenerID, of channel: Channel) {
+        hasDelivered = true
+        channel.subscribers[id]?.deliver(snapshot)
     }
 
     // MARK: Changes
 
     /// Passes changed documents to the views that they may concern.
     func broadcast(_ changes: [LocalChange], snapshotMicroseconds: UInt64? = nil) {
-        if channels.isEmpty && syncListeners.isEmpty { return }
+        show(changes, snapshotMicroseconds: snapshotMicroseconds)
+        reportAgreement()
+    }
+
+    private func show(_ changes: [LocalChange], snapshotMicroseconds: UInt64? = nil) {
+        if channels.isEmpty { return }
         for change in changes {
             let concerned = routes.channels(of: change.name)
             if concerned.isEmpty { continue }
@@ -364,7 +386,6 @@ final class SyncEngine: @unchecked Sendable {
         for channel in channels where !channel.changes.isEmpty || channel.view.isDue {
             update(channel, snapshotMicroseconds: snapshotMicroseconds)
         }
-        for body in syncListeners.values { body() }
     }
 
     /// Applies the changes of a channel to its view, and passes on what its listeners see of them.
@@ -398,13 +419,14 @@ final class SyncEngine: @unchecked Sendable {
             if isOffline || channelsOfWatch.isEmpty { return }
             isOffline = true
             for channel in channels { channel.view.disconnected() }
-            broadcast([])
+            show([])
             for channel in channels {
                 for id in channel.subscribers.keys.sorted() {
                     let due = channel.subscribers[id]?.listener.connectionChanged(isOffline: true)
-                    if let due { channel.subscribers[id]?.deliver(due) }
+                    if let due { deliver(due: due, to: id, of: channel) }
                 }
             }
+            reportAgreement()
         }
     }
 
