@@ -41,6 +41,7 @@ extension LocalStore {
             target.lastUsed = uses.current
         } else {
             nextTarget += 1
+            targetByteCount += target.byteCount
         }
         var changes: [LocalChange] = []
         for (name, content) in bundle.documents {
@@ -75,6 +76,7 @@ extension LocalStore {
             }
         } else {
             nextTarget += 1
+            targetByteCount += target.byteCount
         }
         target.token = []
         target.snapshotMicroseconds = result.readMicroseconds

@@ -32,7 +32,9 @@ private struct GarbageCandidate {
 
 extension LocalStore {
     /// Whether documents have to be removed for the cache to have its size again.
-    package var isTooLarge: Bool { configuration.bytesMax.map { byteCount + entryByteCount > $0 } ?? false }
+    package var isTooLarge: Bool {
+        configuration.bytesMax.map { byteCount + entryByteCount + targetByteCount > $0 } ?? false
+    }
 
     /// Removes what was used longest ago until the cache has its size again, and no more: queries that nobody listens
     /// to, and documents. A document is used when it changes or is read, and as long as a query that has it is used. A

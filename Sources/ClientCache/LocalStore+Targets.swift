@@ -17,6 +17,7 @@ extension LocalStore {
             target.lastUsed = uses.current
         } else {
             nextTarget += 1
+            targetByteCount += target.byteCount
         }
         activeTargets.insert(target.id)
         canonicals[target.id] = canonical
@@ -111,6 +112,7 @@ extension LocalStore {
             delete(LocalKey.member(target.id, LocalLocation(path: path).key))
         }
         delete(LocalKey.target(target.canonical))
+        targetByteCount -= target.byteCount
         canonicals[target.id] = nil
     }
 }

@@ -24,8 +24,8 @@ package final class LocalStore {
         package var database: DatabaseName
         /// The directory; nil keeps everything in memory.
         package var directory: String?
-        /// Documents beyond this number of bytes, index entries included, are removed, those that were used longest ago
-        /// first; nil keeps all.
+        /// Documents beyond this number of bytes, index entries and queries included, are removed, those that were used
+        /// longest ago first; nil keeps all.
         package var bytesMax: Int?
         /// Documents that no listener covers are removed at once.
         package var isEager = false
@@ -72,12 +72,14 @@ package final class LocalStore {
     package internal(set) var byteCount = 0
     /// Bytes of the keys of all index entries.
     package internal(set) var entryByteCount = 0
+    /// Bytes of all queries, without their tokens and members.
+    package internal(set) var targetByteCount = 0
     /// Bytes that were removed since the disk space was given back.
     var removedByteCount = 0
     /// In which order documents and queries were used.
     var uses = LocalUses(reservedEnd: 0, floor: 0)
-    /// The two numbers as the last commit has stored them.
-    private var storedByteCounts = (documents: 0, entries: 0)
+    /// The three numbers as of the last commit, which has stored the first two.
+    private var storedByteCounts = (documents: 0, entries: 0, targets: 0)
     var nextTarget: UInt32 = 1
     /// Targets in use: garbage collection keeps their documents.
     var activeTargets: Set<UInt32> = []
@@ -196,7 +198,7 @@ package final class LocalStore {
         var reader = WireReader(counts.byteSpan)
         byteCount = Int(truncatingIfNeeded: (try? reader.fixed64()) ?? 0)
         entryByteCount = Int(truncatingIfNeeded: (try? reader.fixed64()) ?? 0)
-        storedByteCounts = (byteCount, entryByteCount)
+        storedByteCounts = (byteCount, entryByteCount, 0)
         uses = LocalUses(reservedEnd: (try? reader.fixed32()) ?? 0, floor: floor)
     }
 
@@ -217,8 +219,11 @@ package final class LocalStore {
 
     private func readTargetNumbers() throws(RequestError) {
         try forEach(in: [LocalSpace.targets]) { (_, value) throws(RequestError) in
-            nextTarget = max(nextTarget, try LocalTarget(stored: value).id + 1)
+            let target = try LocalTarget(stored: value)
+            nextTarget = max(nextTarget, target.id + 1)
+            targetByteCount += target.byteCount
         }
+        storedByteCounts.targets = targetByteCount
     }
 
     // MARK: Entries
@@ -271,7 +276,7 @@ package final class LocalStore {
         indexes.rollBack()
         if draft.isEmpty { return }
         draft.removeAll()
-        (byteCount, entryByteCount) = storedByteCounts
+        (byteCount, entryByteCount, targetByteCount) = storedByteCounts
     }
 
     // MARK: Groups
@@ -304,8 +309,9 @@ package final class LocalStore {
         putCollections()
         let earlierByteCounts = storedByteCounts
         let reservedEnd = uses.needsReservation ? uses.nextReservedEnd : uses.reservedEnd
-        if (byteCount, entryByteCount) != storedByteCounts || reservedEnd != uses.reservedEnd {
-            storedByteCounts = (byteCount, entryByteCount)
+        let isStored = byteCount == storedByteCounts.documents && entryByteCount == storedByteCounts.entries
+        storedByteCounts = (byteCount, entryByteCount, targetByteCount)
+        if !isStored || reservedEnd != uses.reservedEnd {
             var bytes = ByteBuffer(capacity: 20)
             bytes.append(littleEndian: UInt64(byteCount))
             bytes.append(littleEndian: UInt64(max(0, entryByteCount)))
@@ -324,7 +330,7 @@ package final class LocalStore {
         } catch {
             draft.removeAll()
             indexes.rollBack()
-            (byteCount, entryByteCount) = earlierByteCounts
+            (byteCount, entryByteCount, targetByteCount) = earlierByteCounts
             storedByteCounts = earlierByteCounts
             throw error.code == .full
                 ? RequestError(.resourceExhausted, "The disk of the cache is full.")

@@ -18,6 +18,9 @@ package struct LocalTarget: Sendable, Equatable {
     /// Continues from the last snapshot; empty before the first.
     package var token: [UInt8] = []
 
+    /// Bytes of the key and the record, which has the query too, with 40 for the token.
+    var byteCount: Int { LocalKey.target(canonical).count + canonical.count + 60 }
+
     /// Whether the store has a whole result of the query.
     package var hasResult: Bool { !token.isEmpty }
 
