@@ -266,7 +266,7 @@ extension LocalStore {
             try removeFound(location)
             removeMissing(location)
         }
-        if configuration.isEager { eagerCandidates.insert(location.path) }
+        noteEagerCandidate(location.path)
     }
 
     /// The bytes of a document no longer count.
@@ -335,7 +335,7 @@ extension LocalStore {
         let location = LocalLocation(path: path)
         let known = try remoteVersion(location)
         guard let state = Self.newer(update, than: known) else {
-            if configuration.isEager { eagerCandidates.insert(path) }
+            noteEagerCandidate(path)
             if configuration.bytesMax != nil { uses.note(location.key) }
             return nil
         }

@@ -10,6 +10,16 @@ package struct CollectionResult: Sendable, Equatable {
     package var documents = 0
 }
 
+/// What listeners need of a document.
+package enum ListenerUse: Sendable {
+    case none
+    /// One shows it, and no target has it: an acknowledged write that the server has not sent yet.
+    case shown
+    /// The target of a listener has it. It may be removed when it leaves the target or the target is released; the
+    /// store notices both.
+    case covered
+}
+
 /// What a garbage collection may remove.
 private struct GarbageCandidate {
     enum Kind {
@@ -143,34 +153,47 @@ extension LocalStore {
         pendingNames.compactMap { path($0) }.map { LocalLocation(path: $0).key }
     }
 
-    /// Removes documents that no listener covers, if the store is configured to. Not to be called while a read is on
-    /// its way: its result may depend on them.
+    /// Removes documents that no listener covers, if the store is configured to.
     ///
-    /// - Parameter isShown: whether a listener shows the document with this name. An acknowledged write is shown before
-    ///   the server sends the document, so no target covers it yet.
-    package func collectEagerly(keeping isShown: (String) -> Bool) throws(RequestError) {
-        guard configuration.isEager, !keepsAll, !eagerCandidates.isEmpty else { return }
+    /// A document that is covered is looked at once, not again with each change of others.
+    ///
+    /// - Parameters:
+    ///   - oldestRead: the moment of the oldest read on its way, whose result may depend on documents that changed from
+    ///     this moment on: these stay. Nil without reads.
+    ///   - use: what listeners need of the document with this name.
+    package func collectEagerly(
+        before oldestRead: Int? = nil, keeping use: (String) -> ListenerUse
+    ) throws(RequestError) {
+        guard configuration.isEager, hasEagerCandidates(hasReads: oldestRead != nil) else { return }
         begin()
         defer { finishReading() }
-        var kept: Set<[UInt8]> = []
-        for path in eagerCandidates where !isPending(path) {
-            if isShown(name(path)) {
-                kept.insert(path)
+        var kept: [[UInt8]: Int] = [:]
+        var keptForReads = 0
+        for (path, moment) in eagerCandidates where !isPending(path) {
+            if let oldestRead, moment >= oldestRead {
+                kept[path] = moment
+                keptForReads += 1
                 continue
             }
-            let location = LocalLocation(path: path)
-            var isCovered = false
-            for target in activeTargets where try value(forKey: LocalKey.member(target, location.key)) != nil {
-                isCovered = true
-                break
+            switch use(name(path)) {
+            case .covered: continue
+            case .shown:
+                kept[path] = moment
+                continue
+            case .none: break
             }
-            if isCovered { continue }
-            for space in [LocalSpace.documents, LocalSpace.missing] {
-                let key = LocalKey.moved(location.key, to: space)
-                if let value = try value(forKey: key) { try removeEntry(key, value) }
-            }
+            try removeUncovered(LocalLocation(path: path))
         }
-        eagerCandidates = kept
+        keepEagerCandidates(kept, dueToReads: keptForReads)
         try commit()
+    }
+
+    /// Removes a document unless a target in use has it.
+    private func removeUncovered(_ location: LocalLocation) throws(RequestError) {
+        for target in activeTargets where try value(forKey: LocalKey.member(target, location.key)) != nil { return }
+        for space in [LocalSpace.documents, LocalSpace.missing] {
+            let key = LocalKey.moved(location.key, to: space)
+            if let value = try value(forKey: key) { try removeEntry(key, value) }
+        }
     }
 }

@@ -42,7 +42,7 @@ extension LocalStore {
         activeTargets.remove(target.id)
         canonicals[target.id] = nil
         if configuration.isEager {
-            for path in try members(of: target.id) { eagerCandidates.insert(path) }
+            for path in try members(of: target.id) { noteEagerCandidate(path) }
             try removeTarget(target)
         } else {
             target.lastUsed = uses.current
@@ -95,7 +95,7 @@ extension LocalStore {
             guard let path = path(name) else { continue }
             let location = LocalLocation(path: path)
             delete(LocalKey.member(update.id, location.key))
-            if configuration.isEager { eagerCandidates.insert(path) }
+            noteEagerCandidate(path)
         }
         guard let canonical = canonicals[update.id], var target = try stored(target: canonical) else { return }
         target.token = update.token

@@ -83,10 +83,12 @@ package final class LocalStore {
     var nextTarget: UInt32 = 1
     /// Targets in use: garbage collection keeps their documents.
     var activeTargets: Set<UInt32> = []
-    /// Documents that may have to be removed by eager garbage collection.
-    var eagerCandidates: Set<[UInt8]> = []
-    /// Eager garbage collection waits: reads are on their way.
-    package var keepsAll = false
+    /// Documents that may have to be removed by eager garbage collection, with the moments at which they became that.
+    private(set) var eagerCandidates: [[UInt8]: Int] = [:]
+    /// How many of them the last collection has left because of reads on their way.
+    private var eagerLeftCount = 0
+    /// The moment of what changes now. Moments grow.
+    package var moment = 0
     /// The queries of the targets in use.
     var canonicals: [UInt32: [UInt8]] = [:]
     /// The spaces that have the document that is being stored.
@@ -269,6 +271,30 @@ package final class LocalStore {
     func put(_ key: [UInt8], _ value: [UInt8]) { draft.put(key, value) }
 
     func delete(_ key: [UInt8]) { draft.delete(key) }
+
+    /// Eager garbage collection has to look at a document.
+    func noteEagerCandidate(_ path: [UInt8]) {
+        if configuration.isEager { eagerCandidates[path] = moment }
+    }
+
+    /// Whether eager garbage collection has something to do.
+    ///
+    /// - Parameter hasReads: whether reads are on their way. Then it waits until there is much to do, because it looks
+    ///   again at what it leaves.
+    package func hasEagerCandidates(hasReads: Bool) -> Bool {
+        eagerCandidates.count > (hasReads ? 2 * eagerLeftCount + Self.eagerCandidatesDuringReads : 0)
+    }
+
+    private static let eagerCandidatesDuringReads = 256
+
+    /// An eager collection has left these candidates.
+    func keepEagerCandidates(_ kept: [[UInt8]: Int], dueToReads count: Int) {
+        eagerCandidates = kept
+        eagerLeftCount = count
+    }
+
+    /// How many documents eager garbage collection has to look at. For tests.
+    package var eagerCandidateCount: Int { eagerCandidates.count }
 
     /// Begins to collect changes. What a failed call has left is discarded.
     func begin() {

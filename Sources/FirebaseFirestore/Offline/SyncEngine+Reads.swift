@@ -20,7 +20,7 @@ extension SyncEngine {
 
     /// When a read began.
     struct ReadStart {
-        /// The number of the last event before.
+        /// The number of this event.
         let event: Int
         /// The number of the first batch that the read does not see.
         let nextBatch: UInt64
@@ -138,21 +138,19 @@ extension SyncEngine {
     }
 
     private func beginRead() -> ReadStart {
-        readsInFlight[eventNumber, default: 0] += 1
-        store.keepsAll = true
+        eventNumber += 1
+        readsInFlight.insert(eventNumber)
+        store.moment = eventNumber
         return ReadStart(event: eventNumber, nextBatch: store.nextBatchNumber)
     }
 
     private func endRead(_ start: ReadStart) {
-        let left = (readsInFlight[start.event] ?? 1) - 1
-        readsInFlight[start.event] = left == 0 ? nil : left
-        if left == 0, !acknowledged.isEmpty {
-            let oldest = readsInFlight.keys.min() ?? .max
+        readsInFlight.remove(start.event)
+        if !acknowledged.isEmpty {
+            let oldest = readsInFlight.min() ?? .max
             acknowledged.removeAll { $0.event <= oldest }
         }
-        guard readsInFlight.isEmpty, !isClosed else { return }
-        store.keepsAll = false
-        collectEagerly()
+        if !isClosed { collectEagerly() }
     }
 
     // MARK: Queries

@@ -91,7 +91,7 @@ extension SyncEngine {
                 endings.append((completion, error))
             }
         }
-        if areSettled, readsInFlight.isEmpty { collectEagerly() }
+        if areSettled { collectEagerly() }
         do throws(RequestError) {
             if !isClosed { try store.endGroup() }
         } catch {

@@ -101,10 +101,11 @@ final class SyncEngine: @unchecked Sendable {
     private var resolving: Set<UTF8Text> = []
     /// Documents that the server was asked for since its last consistent state.
     private var asked: Set<UTF8Text> = []
-    /// Reads on their way, counted by the last event before they began.
-    var readsInFlight: [Int: Int] = [:]
+    /// The events with which the reads on their way began.
+    var readsInFlight: Set<Int> = []
     /// Names of documents whose writes were acknowledged while reads were on their way, and when.
     var acknowledged: [(event: Int, name: String)] = []
+    /// The last event: a read began, or writes were acknowledged.
     var eventNumber = 0
     /// Queries whose results the server has sent in answer to a read.
     var readQueries = RecentKeys(countMax: 1000)
@@ -540,15 +541,19 @@ final class SyncEngine: @unchecked Sendable {
 
     // MARK: Garbage
 
-    /// Whether a view has a document.
-    private func isKept(_ name: String) -> Bool {
-        routes.channels(of: name).contains { $0.view.keeps(name) }
+    /// What the listeners need of a document.
+    private func use(of name: String) -> ListenerUse {
+        let concerned = routes.channels(of: name)
+        let key = UTF8Text(name)
+        if concerned.contains(where: { $0.view.remoteNames.contains(key) }) { return .covered }
+        return concerned.contains { $0.view.keeps(name) } ? .shown : .none
     }
 
-    /// Removes documents that no listener covers or shows, if the store is configured to.
+    /// Removes documents that no listener covers or shows, and no read on its way needs, if the store is configured to.
     func collectEagerly() {
+        guard store.hasEagerCandidates(hasReads: !readsInFlight.isEmpty) else { return }
         do throws(RequestError) {
-            try store.collectEagerly(keeping: isKept)
+            try store.collectEagerly(before: readsInFlight.min(), keeping: use)
         } catch {
             report(error)
         }
@@ -568,7 +573,7 @@ final class SyncEngine: @unchecked Sendable {
 
     private func collectGarbage() {
         do throws(RequestError) {
-            _ = try store.collectGarbage(keeping: isKept)
+            _ = try store.collectGarbage { use(of: $0) != .none }
         } catch {
             report(error)
         }
