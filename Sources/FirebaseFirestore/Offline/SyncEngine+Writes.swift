@@ -54,14 +54,17 @@ extension SyncEngine {
 
     /// The order of a call that sends a batch.
     ///
-    /// - Parameter user: whose batch it is; nil before the user of the program is known.
+    /// - Parameters:
+    ///   - user: whose batch it is; nil before the user of the program is known.
+    ///   - wasAccepted: whether an earlier process has written it.
     func order(
         _ number: UInt64, _ request: [UInt8], _ ticket: CommitSequence.Ticket, user: String?,
-        cancellation: Cancellation?, completion: @escaping WriteCompletion
+        wasAccepted: Bool = false, cancellation: Cancellation?, completion: @escaping WriteCompletion
     ) -> HearthClient.OrderedCommit {
         let sent = SentBatch(number: number, ticket: ticket, completion: completion)
-        return HearthClient.OrderedCommit(request: request, ticket: ticket, user: user, cancellation: cancellation) {
-            result in
+        return HearthClient.OrderedCommit(
+            request: request, ticket: ticket, user: user, wasAccepted: wasAccepted, cancellation: cancellation
+        ) { result in
             self.replies.add(WriteEvent(engine: self, kind: .reply(sent, result)))
         }
     }

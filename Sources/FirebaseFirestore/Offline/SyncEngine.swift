@@ -136,7 +136,8 @@ final class SyncEngine: @unchecked Sendable {
         let orders = left.map { batch in
             let number = pendingWrites.begin(documents: [], byteCount: 0)
             return order(
-                batch.number, batch.request, CommitSequence.Ticket(batch.identity), user: batch.user, cancellation: nil
+                batch.number, batch.request, CommitSequence.Ticket(batch.identity), user: batch.user,
+                wasAccepted: true, cancellation: nil
             ) { _ in
                 if let number { pendingWrites.finish(number, documents: [], byteCount: 0) }
             }

@@ -23,17 +23,20 @@ extension HearthClient {
         /// Whose write it is, empty for nobody's: it is sent with a token of this user alone. Nil for the first user of
         /// the client. It has no effect without a token provider.
         let user: String?
+        /// Whether an earlier process has accepted the commit: it is not refused because too many others wait.
+        let wasAccepted: Bool
         let cancellation: Cancellation?
         /// Called once, on the thread of ``HearthClient/orderedLoop``; on that of the caller if the commit is not sent.
         let completion: @Sendable (Result<[UInt8], RequestError>) -> Void
 
         package init(
-            request: [UInt8], ticket: CommitSequence.Ticket, user: String? = nil, cancellation: Cancellation?,
-            completion: @escaping @Sendable (Result<[UInt8], RequestError>) -> Void
+            request: [UInt8], ticket: CommitSequence.Ticket, user: String? = nil, wasAccepted: Bool = false,
+            cancellation: Cancellation?, completion: @escaping @Sendable (Result<[UInt8], RequestError>) -> Void
         ) {
             self.request = request
             self.ticket = ticket
             self.user = user
+            self.wasAccepted = wasAccepted
             self.cancellation = cancellation
             self.completion = completion
         }
@@ -52,6 +55,7 @@ extension HearthClient {
             call.ticket = commit.ticket
             call.numbers = numbers
             call.owner = commit.user
+            call.wasAccepted = commit.wasAccepted
             return call
         }
         startInOrder(calls)

@@ -28,6 +28,8 @@ final class ConnectionPool: @unchecked Sendable {
     private var isPerforming = false
     private var sequence = CommitSequence()
     private var nextOrderNumber: UInt64 = 1
+    /// The numbers of the ordered calls that are to be sent again, sorted: calls after the first of them wait.
+    private var returning: [UInt64] = []
     /// Calls that ended as unavailable in this iteration; the next one shows whether their connection ended too.
     private var orphans: [ObjectIdentifier: PooledCall] = [:]
     /// Gives the token of the calls; nil if they show none.
@@ -135,14 +137,37 @@ final class ConnectionPool: @unchecked Sendable {
     /// Finds a connection for a new try.
     private func place(_ call: PooledCall) {
         let lane = call.isOrdered ? Machine.Lane.ordered(call.orderNumber) : .any
-        switch machine.submit(call, lane: lane, mayWait: call.waitsForConnection, now: nowNanoseconds) {
-        case .send(let connection): send(call, on: connection)
+        let placement = machine.submit(
+            call, lane: lane, mayWait: call.waitsForConnection, isNew: !call.wasAccepted, now: nowNanoseconds)
+        switch placement {
+        case .send(let connection):
+            call.wasAccepted = true
+            send(call, on: connection)
         case .waiting:
+            call.wasAccepted = true
             call.phase = .waiting
             startDeadline(call)
             watchForOutage()
         case .rejected(let reason): end(call, error(for: reason))
         }
+        releaseOrder(of: call)
+        performActions()
+    }
+
+    /// A try of a call has failed: the ordered calls after it wait until it has its place again or has ended.
+    private func holdOrder(for call: PooledCall) {
+        guard call.isOrdered else { return }
+        returning.insert(call.orderNumber, at: returning.partitioningIndex { $0 >= call.orderNumber })
+        machine.holdOrdered(after: returning.first)
+    }
+
+    private func releaseOrder(of call: PooledCall) {
+        guard !returning.isEmpty, call.isOrdered else { return }
+        let index = returning.partitioningIndex { $0 >= call.orderNumber }
+        guard index < returning.count, returning[index] == call.orderNumber else { return }
+        returning.remove(at: index)
+        guard index == 0 else { return }
+        machine.holdOrdered(after: returning.first)
         performActions()
     }
 
@@ -185,6 +210,7 @@ final class ConnectionPool: @unchecked Sendable {
             end(call, nil)
             return performActions()
         }
+        holdOrder(for: call)
         guard isClosing || outcome.code == .unavailable else {
             machine.finished(on: id, answered: true)
             performActions()
@@ -290,6 +316,7 @@ final class ConnectionPool: @unchecked Sendable {
             performActions()
         }
         call.phase = .idle
+        releaseOrder(of: call)
         configuration.log?(.debug) { describeEnd(of: call, error) }
         call.finished(error)
     }

@@ -11,7 +11,8 @@
 /// A slot is a place for one connection. Slots open on demand: the first call opens slot 0, and another slot is opened
 /// when every ready connection has `growthThreshold` calls in flight. Calls of the ordered lane always use slot 0, in
 /// the order of their numbers, so a server that keeps the order of a connection keeps the order of a client's writes.
-/// Without a connection calls wait; those that must not wait fail with the first failed attempt.
+/// While one of them waits for another try, those after it wait (``holdOrdered(after:)``). Without a connection calls
+/// wait; those that must not wait fail with the first failed attempt.
 struct PoolStateMachine<Call> {
     struct Configuration: Sendable {
         /// Slots; at least 1.
@@ -91,6 +92,8 @@ struct PoolStateMachine<Call> {
     private var waiting = FIFOQueue<WaitingCall>()
     /// Sorted by number; all smaller numbers were sent on the current connection or have ended.
     private var orderedWaiting: [(number: UInt64, waiting: WaitingCall)] = []
+    /// Ordered calls with greater numbers wait, although there is a connection.
+    private var orderedNumberMax = UInt64.max
     /// Consecutive failures: attempts to connect, and connections lost before their first reply.
     private(set) var consecutiveFailures = 0
     /// No attempt to connect starts before this time.
@@ -122,17 +125,19 @@ struct PoolStateMachine<Call> {
 extension PoolStateMachine {
     /// A new call, or a retry.
     ///
-    /// - Parameter mayWait: `false` if the call fails instead of waiting for a server that cannot be reached.
-    mutating func submit(_ call: Call, lane: Lane, mayWait: Bool, now: UInt64) -> Placement {
+    /// - Parameters:
+    ///   - mayWait: `false` if the call fails instead of waiting for a server that cannot be reached.
+    ///   - isNew: `false` for a call that was accepted before: it is not refused because of others that wait.
+    mutating func submit(_ call: Call, lane: Lane, mayWait: Bool, isNew: Bool = true, now: UInt64) -> Placement {
         guard !isShutDown else { return .rejected(.shutDown) }
         guard isNetworkEnabled || mayWait else { return .rejected(.notConnected) }
-        let target = lane == .any ? leastBusySlot() : orderedSlot()
+        let target = slot(for: lane)
         if let target {
             slots[target].inFlight += 1
             if lane == .any, slots[target].inFlight > configuration.growthThreshold { dialOneMore(now: now) }
             return .send(id(of: target))
         }
-        guard waitingCount < configuration.waitingMax else { return .rejected(.queueFull) }
+        guard !isNew || waitingCount < configuration.waitingMax else { return .rejected(.queueFull) }
         if !mayWait, isBackingOff(now: now) { return .rejected(.notConnected) }
         enqueue(WaitingCall(call: call, mayWait: mayWait), lane: lane)
         dialForWaiting(now: now)
@@ -153,6 +158,14 @@ extension PoolStateMachine {
         }
     }
 
+    /// Has the ordered calls after one wait, which the server has refused for a time: it is sent before them.
+    ///
+    /// - Parameter number: nil if no call is to be sent again; those that have waited are sent now.
+    mutating func holdOrdered(after number: UInt64?) {
+        orderedNumberMax = number ?? .max
+        if !orderedWaiting.isEmpty { sendWaiting() }
+    }
+
     /// Removes waiting calls, for example those past their deadline. O(waiting).
     mutating func removeWaiting(where shouldRemove: (Call) -> Bool) -> [Call] {
         var removed = waiting.removeAll { shouldRemove($0.call) }.map(\.call)
@@ -171,8 +184,12 @@ extension PoolStateMachine {
         return best
     }
 
-    /// Slot 0, if a new call of the ordered lane may be sent now.
-    private func orderedSlot() -> Int? { orderedWaiting.isEmpty && slots[0].hasRoom ? 0 : nil }
+    /// The slot of a call that may be sent now: for an ordered one slot 0, if no other call is before it.
+    private func slot(for lane: Lane) -> Int? {
+        guard case .ordered(let number) = lane else { return leastBusySlot() }
+        let isNext = number <= orderedNumberMax && number < orderedWaiting.first?.number ?? .max
+        return isNext && slots[0].hasRoom ? 0 : nil
+    }
 
     private mutating func enqueue(_ call: WaitingCall, lane: Lane) {
         switch lane {
@@ -180,14 +197,17 @@ extension PoolStateMachine {
             waiting.append(call)
         case .ordered(let number):
             // Nearly always at the end; a call that lost its connection returns to its position.
-            let place = orderedWaiting.lastIndex { $0.number < number }.map { $0 + 1 } ?? 0
+            let isLast = number > orderedWaiting.last?.number ?? 0
+            let place = isLast ? orderedWaiting.count : orderedWaiting.partitioningIndex { $0.number > number }
             orderedWaiting.insert((number, call), at: place)
         }
     }
 
     private mutating func sendWaiting() {
         var sentOrdered = 0
-        while sentOrdered < orderedWaiting.count, slots[0].hasRoom {
+        while sentOrdered < orderedWaiting.count, slots[0].hasRoom,
+            orderedWaiting[sentOrdered].number <= orderedNumberMax
+        {
             slots[0].inFlight += 1
             actions.append(.send(orderedWaiting[sentOrdered].waiting.call, id(of: 0)))
             sentOrdered += 1

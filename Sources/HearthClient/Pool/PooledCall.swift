@@ -38,6 +38,8 @@ class PooledCall: TimerTarget, @unchecked Sendable {
     /// The pool of the call; set before the call is submitted, and constant after that.
     var home: ConnectionPool?
     var orderNumber: UInt64 = 0
+    /// Whether the call was accepted before: it is not refused because too many others wait.
+    var wasAccepted = false
     var ticket: CommitSequence.Ticket?
     /// What the ticket is of; nil if the pool makes the ticket.
     var numbers: WriteNumbers?

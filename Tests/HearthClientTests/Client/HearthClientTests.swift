@@ -139,6 +139,40 @@ import Testing
     }
 
     @Test
+    func `Ordered commits that the server refuses for a time are applied in their order`() async throws {
+        let isFull = Mutex(true)
+        let applied = Mutex<[UInt64]>([])
+        let server = try FakeServer { call in
+            if isFull.withLock({ $0 }) { return .fail(.resourceExhausted, "the disk is full") }
+            applied.withLock { $0.append(call.requestID!.sequence) }
+            return .respond(Self.committed)
+        }
+        let client = try client(server)
+        let numbers = WriteNumbers()
+        let (ends, end) = AsyncStream<Result<[UInt8], RequestError>>.makeStream()
+        func commit(_ number: Int) -> HearthClient.OrderedCommit {
+            let ticket = numbers.begin()
+            return HearthClient.OrderedCommit(
+                request: writes("b\(number)").request(), ticket: ticket, cancellation: nil
+            ) { result in
+                numbers.finish(ticket)
+                end.yield(result)
+            }
+        }
+        func tries(of sequence: UInt64) -> Int { server.calls.count { $0.requestID?.sequence == sequence } }
+        client.commitInOrder([commit(1)], of: numbers)
+        try await eventually("the first commit was tried some times") { tries(of: 1) >= 4 }
+        // The waits between the tries of the later ones are shorter, because there were fewer.
+        for number in 2...20 { client.commitInOrder([commit(number)], of: numbers) }
+        try await eventually("the first commit was tried again") { tries(of: 1) >= 6 }
+        isFull.withLock { $0 = false }
+        var iterator = ends.makeAsyncIterator()
+        for _ in 1...20 { _ = try await iterator.next()?.get() }
+        #expect(applied.withLock { $0 } == Array(1...20))
+        await client.close()
+    }
+
+    @Test
     func `A server that is not available yet is tried again`() async throws {
         let tries = Mutex(0)
         let server = try FakeServer { _ in

@@ -199,11 +199,39 @@ private typealias ID = Machine.ConnectionID
     }
 
     @Test
+    func `While an ordered call is about to be sent again, those after it wait, and those before it do not`() {
+        var machine = connectedMachine()
+        let id = ID(slot: 0, generation: 0)
+        for call in 1...3 { _ = machine.submit(call, lane: .ordered(UInt64(call)), mayWait: true, now: 0) }
+        for _ in 1...3 { machine.finished(on: id, answered: true) }
+        // The server has refused 2 and 3 for a time.
+        machine.holdOrdered(after: 2)
+        #expect(machine.submit(4, lane: .ordered(4), mayWait: true, now: 0) == .waiting)
+        #expect(machine.submit(3, lane: .ordered(3), mayWait: true, now: 0) == .waiting)
+        #expect(machine.submit(9, lane: .any, mayWait: true, now: 0) == .send(id))
+        #expect(machine.submit(1, lane: .ordered(1), mayWait: true, now: 0) == .send(id))
+        machine.finished(on: id, answered: true)
+        #expect(take(&machine).isEmpty)
+        #expect(machine.submit(2, lane: .ordered(2), mayWait: true, now: 0) == .send(id))
+        machine.holdOrdered(after: nil)
+        #expect(take(&machine).descriptions == ["send 3 on 0.0", "send 4 on 0.0"])
+    }
+
+    @Test
     func `Past the bound calls are refused`() {
         var machine = machine(waiting: 2)
         #expect(machine.submit(1, lane: .any, mayWait: true, now: 0) == .waiting)
         #expect(machine.submit(2, lane: .ordered(1), mayWait: true, now: 0) == .waiting)
         #expect(machine.submit(3, lane: .any, mayWait: true, now: 0) == .rejected(.queueFull))
+    }
+
+    @Test
+    func `A call that was accepted once is not refused later because the queue is full`() {
+        var machine = machine(waiting: 1)
+        #expect(machine.submit(1, lane: .ordered(1), mayWait: true, now: 0) == .waiting)
+        #expect(machine.submit(2, lane: .ordered(2), mayWait: true, now: 0) == .rejected(.queueFull))
+        #expect(machine.submit(0, lane: .ordered(0), mayWait: true, isNew: false, now: 0) == .waiting)
+        #expect(machine.waitingCount == 2)
     }
 
     @Test
