@@ -12,6 +12,7 @@ extension HearthClient {
     ) -> WatchStream {
         let stream = WatchStream(
             database: "\(database)", on: watchLoop, log: configuration.log,
+            noticeAfter: configuration.outageNoticeAfter,
             start: { [weak self] call in self?.startListening(call) }, handler)
         watchStreams.withLock { $0.append(stream) }
         return stream

@@ -37,18 +37,25 @@ package final class WatchStream: @unchecked Sendable {
     private var jitter = JitterGenerator(seed: .random(in: 0 ... .max))
     private var isOnline = false
     private var isClosed = false
+    /// Time of an outage after which it is logged; nil = never.
+    private let noticeAfterMilliseconds: UInt64?
+    /// The loop's time of the first attempt without a reply; nil while the server replies.
+    private var outageBegin: UInt64?
+    private var hasWarned = false
 
     /// Time without a reply after which the server counts as not reachable.
     private static let silenceMilliseconds: UInt64 = 10_000
 
     /// - Parameters:
     ///   - loop: the loop of the call.
+    ///   - noticeAfter: how long the server may be out of reach before this is logged; nil = it is not logged.
     ///   - start: starts a call on that loop.
     ///   - handler: called on the loop's thread; must not block.
     init(
-        database: String, on loop: EventLoop, log: ClientLog?, start: @escaping @Sendable (PooledCall) -> Void,
-        _ handler: @escaping @Sendable (Output) -> Void
+        database: String, on loop: EventLoop, log: ClientLog?, noticeAfter: Duration?,
+        start: @escaping @Sendable (PooledCall) -> Void, _ handler: @escaping @Sendable (Output) -> Void
     ) {
+        noticeAfterMilliseconds = noticeAfter.map { $0.nanoseconds / 1_000_000 }
         self.loop = loop
         self.log = log
         self.start = start
@@ -139,19 +146,40 @@ package final class WatchStream: @unchecked Sendable {
         guard call === self.call else { return }
         switch event {
         case .message(let message): receive(message)
-        case .ended:
+        case .ended(let error):
             self.call = nil
             stopWatchingForSilence()
-            if !isOnline { handler(.offline) }
+            if !isOnline { noteOutage(error ?? RequestError(.unavailable, "The server has ended the stream.")) }
             retry()
         }
     }
 
-    private func receive(_ message: ListenResponse) {
-        stopWatchingForSilence()
+    /// An attempt got no reply. Programs that only listen learn the reason from the log.
+    private func noteOutage(_ reason: RequestError) {
+        handler(.offline)
+        if reason == .networkDisabled { return outageBegin = nil }
+        let begin = outageBegin ?? loop.nowMilliseconds
+        outageBegin = begin
+        guard let noticeAfterMilliseconds, !hasWarned, loop.nowMilliseconds - begin >= noticeAfterMilliseconds else {
+            return
+        }
+        hasWarned = true
+        log?(.warning) { "Listeners get nothing from the server, and try again: \(reason.message)" }
+    }
+
+    private func replied() {
         if !isOnline { handler(.online) }
         isOnline = true
         failures = 0
+        outageBegin = nil
+        if !hasWarned { return }
+        hasWarned = false
+        log?(.warning) { "Listeners get snapshots from the server again." }
+    }
+
+    private func receive(_ message: ListenResponse) {
+        stopWatchingForSilence()
+        replied()
         do {
             let step = try state.receive(message)
             for request in step.requests { call?.send(request) }
@@ -177,9 +205,13 @@ package final class WatchStream: @unchecked Sendable {
 
     private func watchForSilence() {
         stopWatchingForSilence()
+        let begin = loop.nowMilliseconds
         silenceTimer = loop.schedule(afterMilliseconds: Self.silenceMilliseconds) { [weak self] in
-            self?.silenceTimer = nil
-            self?.handler(.offline)
+            guard let self else { return }
+            silenceTimer = nil
+            outageBegin = outageBegin ?? begin
+            noteOutage(
+                RequestError(.unavailable, "It has not replied within \(Self.silenceMilliseconds / 1000) s."))
         }
     }
 

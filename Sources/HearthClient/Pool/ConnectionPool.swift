@@ -342,7 +342,7 @@ final class ConnectionPool: @unchecked Sendable {
         case .notConnected:
             machine.isNetworkEnabled
                 ? tokenFailure ?? RequestError(.unavailable, unreachable)
-                : RequestError(.unavailable, "The network is disabled.")
+                : .networkDisabled
         case .queueFull:
             RequestError(.resourceExhausted, "\(configuration.waitingCallsMax) calls already wait for the server.")
         case .shutDown:
@@ -587,4 +587,9 @@ final class ConnectionPool: @unchecked Sendable {
         service?.close()
         completion()
     }
+}
+
+extension RequestError {
+    /// Why calls fail that do not wait for the network, which the program has switched off.
+    static let networkDisabled = RequestError(.unavailable, "The network is disabled.")
 }
