@@ -18,7 +18,8 @@ public final class FirebaseApp: NSObject, @unchecked Sendable {
     /// Whether the app was made because a product was used before `configure()`; such an app gives way to a configured
     /// one.
     private let isImplicit: Bool
-    private let deletionActions = Mutex<[@Sendable () async -> Void]>([])
+    /// By what they end.
+    private let deletionActions = Mutex<[String: @Sendable () async -> Void]>([:])
 
     private static let registry = Mutex<[String: FirebaseApp]>([:])
 
@@ -124,17 +125,23 @@ public final class FirebaseApp: NSObject, @unchecked Sendable {
             return true
         }
         let actions = deletionActions.withLock { actions in
-            defer { actions = [] }
-            return actions
+            defer { actions = [:] }
+            return Array(actions.values)
         }
         for action in actions { await action() }
         return wasRegistered
     }
 
-    /// Runs `action` when the app is deleted. The action should hold its subject weakly.
-    package func onDeletion(_ action: @escaping @Sendable () async -> Void) {
-        deletionActions.withLock { $0.append(action) }
+    /// Runs `action` when the app is deleted, instead of an earlier one for the same part. The action should hold its
+    /// subject weakly.
+    ///
+    /// - Parameter part: what of the app it ends, such as one of its databases, which may be opened again many times.
+    package func onDeletion(of part: String, _ action: @escaping @Sendable () async -> Void) {
+        deletionActions.withLock { $0[part] = action }
     }
+
+    /// How many actions wait for the deletion. For tests.
+    package var deletionActionCount: Int { deletionActions.withLock { $0.count } }
 }
 
 /// Carries a callback that is not marked `@Sendable` to the one place that calls it, once.

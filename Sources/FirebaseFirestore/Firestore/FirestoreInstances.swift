@@ -29,7 +29,7 @@ final class FirestoreInstances: Sendable {
             if let existing = instances[key] { return existing }
             let made = Firestore(app: app, databaseName: name)
             instances[key] = made
-            app.onDeletion { [weak made] in await made?.shutDown() }
+            app.onDeletion(of: "\(name)") { [weak made] in await made?.shutDown() }
             return made
         }
     }

@@ -76,6 +76,22 @@ import Testing
     }
 
     @Test
+    func `Databases that are terminated and opened again leave nothing at their app`() async throws {
+        let name = "app-\(UUID().uuidString)"
+        FirebaseApp.configure(name: name, options: options("p"))
+        let app = FirebaseApp.app(name: name)!
+        for _ in 0..<100 {
+            for database in ["(default)", "other"] {
+                try await Firestore.firestore(app: app, database: database).terminate()
+            }
+        }
+        #expect(app.deletionActionCount == 2)
+        let last = Firestore.firestore(app: app)
+        await app.delete()
+        #expect(last !== Firestore.firestore(app: app), "the last one is ended with the app")
+    }
+
+    @Test
     func `The default options are those that configure() takes`() {
         #expect(FirebaseOptions.defaultOptions() == DefaultOptions.ofThisProcess.resolve())
         #expect(FirebaseOptions.defaultOptions()?.projectID?.isEmpty == false)
