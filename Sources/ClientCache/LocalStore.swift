@@ -385,6 +385,9 @@ package final class LocalStore {
 
     package var isQueueEmpty: Bool { batches.isEmpty }
 
+    /// Whether a batch of the user with a smaller number is pending.
+    package func hasBatch(before number: UInt64) -> Bool { batches.keys.contains { $0 < number } }
+
     /// The pending batches of all users in the order in which they were written.
     package var allBatches: [LocalBatch] {
         users.others.isEmpty ? queue : (queue + users.others.values).sorted { $0.number < $1.number }

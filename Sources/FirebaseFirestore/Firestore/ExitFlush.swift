@@ -51,12 +51,12 @@ enum ExitFlush {
         let deadline = DispatchTime.now() + seconds
         // Other threads may issue further writes meanwhile, so once is not enough.
         while DispatchTime.now() < deadline {
-            let busy = instances.filter { $0.canSend && $0.pendingWrites.count > 0 }
+            let busy = instances.filter { $0.canSend && $0.hasPendingWrites }
             if busy.isEmpty { break }
             let waiting = DispatchGroup()
             for instance in busy {
                 waiting.enter()
-                instance.pendingWrites.whenAllSettled { _ in waiting.leave() }
+                instance.awaitWrites { _ in waiting.leave() }
             }
             _ = waiting.wait(timeout: deadline)
         }

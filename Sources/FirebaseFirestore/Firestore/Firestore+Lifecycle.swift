@@ -41,24 +41,22 @@ extension Firestore {
         try await rethrowing { try await self.networkSwitched() }
     }
 
-    /// Waits until every write issued before the call is acknowledged or rejected, those of earlier processes in a
-    /// persistent cache included. The error is `.failedPrecondition` if another process uses the cache, and
-    /// `.cancelled` if the instance is terminated before.
+    /// Waits until every write of the user that was issued before the call is acknowledged or rejected, those of
+    /// earlier processes in a persistent cache included. The error is `.failedPrecondition` if another process uses the
+    /// cache, and `.cancelled` if the user changes or the instance is terminated before.
     public func waitForPendingWrites(completion: @escaping ((any Error)?) -> Void) {
         checkUsable()
         let box = UncheckedBox(completion)
         awaitWrites { error in self.callBack { box.value(error?.asNSError) } }
     }
 
-    /// Waits until every write issued before the call is acknowledged or rejected, those of earlier processes in a
-    /// persistent cache included. Throws `.failedPrecondition` if another process uses the cache, and `.cancelled` if
-    /// the instance is terminated before.
+    /// Waits until every write of the user that was issued before the call is acknowledged or rejected, those of
+    /// earlier processes in a persistent cache included. Throws `.failedPrecondition` if another process uses the
+    /// cache, and `.cancelled` if the user changes or the instance is terminated before.
     nonisolated(nonsending) public func waitForPendingWrites() async throws {
         checkUsable()
         let (error, isCancelled) = await waiting { cancellation, completion in
-            let waiter = awaitWrites { completion(($0, cancellation.isCancelled)) }
-            guard let waiter else { return }
-            cancellation.onCancel { [pendingWrites] in pendingWrites.stopWaiting(waiter) }
+            awaitWrites(cancellation) { completion(($0, cancellation.isCancelled)) }
         }
         guard let error else { return }
         throw isCancelled ? NSError.taskWasCancelled : error.asNSError
@@ -67,18 +65,13 @@ extension Firestore {
     /// Opens the cache, whose queue counts, and calls `body` when all writes are settled.
     ///
     /// - Parameter body: called on any thread, maybe before this returns, with the reason if they are not.
-    /// - Returns: a waiter; nil if `body` was called.
-    @discardableResult
-    private func awaitWrites(_ body: @escaping @Sendable (RequestError?) -> Void) -> PendingWrites.Waiter? {
+    func awaitWrites(_ cancellation: Cancellation? = nil, _ body: @escaping @Sendable (RequestError?) -> Void) {
         do throws(RequestError) {
-            _ = try engine()
+            let engine = try engine()
+            let wait = engine.whenWritesAreSettled(body)
+            cancellation?.onCancel { engine.stopWaiting(for: wait) }
         } catch {
             body(error)
-            return nil
-        }
-        return pendingWrites.whenAllSettled { isSettled in
-            let error = RequestError(.cancelled, "The client was terminated before all writes were settled.")
-            body(isSettled ? nil : error)
         }
     }
 

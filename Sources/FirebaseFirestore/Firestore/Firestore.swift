@@ -206,6 +206,9 @@ public final class Firestore: NSObject, @unchecked Sendable {
         state.withLock { $0.client }?.closeStore(before: deadline)
     }
 
+    /// Whether writes of the user are pending. May wait for a moment; not for the thread of a callback of the engine.
+    var hasPendingWrites: Bool { state.withLock { $0.engine }?.hasPendingWrites ?? false }
+
     /// Whether writes can leave: the network is not switched off, and the instance is in use.
     var canSend: Bool { state.withLock { $0.isNetworkEnabled && $0.client != nil } }
 

@@ -3,10 +3,9 @@ import Synchronization
 
 /// The unacknowledged writes of one instance, numbered in the order of their calls.
 ///
-/// Without a local cache, a read after a write that nobody awaits would race with the write. So a read waits until the
-/// earlier writes to the same document (or to collections of the same id) are settled. Programs therefore see their own
-/// writes, as long as the server can be reached. Writes of the async forms are awaited by their callers and delay no
-/// reads. Thread-safe.
+/// The server computes totals without the cache, so they would race with a write that nobody awaits: they wait until
+/// the earlier writes to collections of the same id are settled. Programs therefore see their own writes, as long as
+/// the server can be reached. Writes of the async forms are awaited by their callers and delay nothing. Thread-safe.
 final class PendingWrites: Sendable {
     /// Names one write; numbers grow in the order of issue.
     struct Number: Hashable, Comparable, Sendable {
@@ -25,9 +24,9 @@ final class PendingWrites: Sendable {
         /// Unsettled numbers below `next`; the smallest is found by scanning up from `lowWater`.
         var unsettled: Set<UInt64> = []
         var lowWater: UInt64 = 1
-        /// The last unsettled write that touches a place; only of writes that reads must wait for.
+        /// The last unsettled write that touches a place; only of writes that others must wait for.
         var lastWrite: [Place: UInt64] = [:]
-        var waiters: [(below: UInt64, id: UInt64, resume: @Sendable (_ isSettled: Bool) -> Void)] = []
+        var waiters: [(below: UInt64, id: UInt64, resume: @Sendable () -> Void)] = []
         var nextWaiter: UInt64 = 1
         /// Writes from now on, and those that are unsettled, get no reply any more.
         var isAbandoned = false
@@ -37,7 +36,7 @@ final class PendingWrites: Sendable {
             while lowWater < next, !unsettled.contains(lowWater) { lowWater += 1 }
         }
 
-        mutating func takeReady() -> [@Sendable (_ isSettled: Bool) -> Void] {
+        mutating func takeReady() -> [@Sendable () -> Void] {
             guard !waiters.isEmpty else { return [] }
             let limit = lowWater
             let ready = waiters.filter { $0.below <= limit }.map(\.resume)
@@ -55,7 +54,7 @@ final class PendingWrites: Sendable {
     /// Registers a write.
     ///
     /// - Parameters:
-    ///   - documents: the names of the written documents if reads must wait for the write, else empty.
+    ///   - documents: the names of the written documents if others must wait for the write, else empty.
     ///   - byteCount: the size of the request.
     /// - Returns: `nil` if too much is waiting already.
     func begin(documents: [String], byteCount: Int) -> Number? {
@@ -85,7 +84,7 @@ final class PendingWrites: Sendable {
             state.advance()
             return state.takeReady()
         }
-        for resume in ready { resume(true) }
+        for resume in ready { resume() }
     }
 
     /// The client ends: waits end now, and what is unsettled stays so.
@@ -95,13 +94,13 @@ final class PendingWrites: Sendable {
             defer { state.waiters = [] }
             return state.waiters.map(\.resume)
         }
-        for resume in resumes { resume(false) }
+        for resume in resumes { resume() }
     }
 
     /// Writes that are neither acknowledged nor rejected.
     var count: Int { state.withLock { $0.unsettled.count } }
 
-    /// Whether a read of the place has to wait now.
+    /// Whether a total over the place has to wait now.
     func mustWait(for place: Place) -> Bool {
         state.withLock { !$0.lastWrite.isEmpty && $0.lastWrite[place] != nil }
     }
@@ -112,15 +111,15 @@ final class PendingWrites: Sendable {
     /// - Returns: a waiter for `stopWaiting(_:)`, or `nil` if `body` was called.
     @discardableResult
     func whenSettled(_ place: Place, _ body: @escaping @Sendable () -> Void) -> Waiter? {
-        wait(for: { $0.lastWrite[place].map { $0 + 1 } }) { _ in body() }
-    }
-
-    /// Calls `body` once every write issued so far is settled; at once, on the calling thread, if there is none.
-    ///
-    /// - Parameter body: gets false if the wait has ended before: by ``stopWaiting(_:)`` or ``abandon()``.
-    @discardableResult
-    func whenAllSettled(_ body: @escaping @Sendable (_ isSettled: Bool) -> Void) -> Waiter? {
-        wait(for: { $0.lowWater < $0.next ? $0.next : nil }, body)
+        let waiter = state.withLock { state -> Waiter? in
+            guard let last = state.lastWrite[place], last >= state.lowWater, !state.isAbandoned else { return nil }
+            let id = state.nextWaiter
+            state.nextWaiter += 1
+            state.waiters.append((last + 1, id, body))
+            return Waiter(id: id)
+        }
+        if waiter == nil { body() }
+        return waiter
     }
 
     /// Names a registered wait.
@@ -130,26 +129,11 @@ final class PendingWrites: Sendable {
 
     /// Gives up waiting: calls the waiter's body now unless it was called already.
     func stopWaiting(_ waiter: Waiter) {
-        let resume = state.withLock { state -> (@Sendable (_ isSettled: Bool) -> Void)? in
+        let resume = state.withLock { state -> (@Sendable () -> Void)? in
             guard let index = state.waiters.firstIndex(where: { $0.id == waiter.id }) else { return nil }
             return state.waiters.remove(at: index).resume
         }
-        resume?(false)
-    }
-
-    private func wait(
-        for limit: (State) -> UInt64?, _ body: @escaping @Sendable (_ isSettled: Bool) -> Void
-    ) -> Waiter? {
-        let (waiter, isSettled) = state.withLock { state -> (Waiter?, Bool) in
-            guard let below = limit(state), below > state.lowWater else { return (nil, true) }
-            if state.isAbandoned { return (nil, false) }
-            let id = state.nextWaiter
-            state.nextWaiter += 1
-            state.waiters.append((below, id, body))
-            return (Waiter(id: id), false)
-        }
-        if waiter == nil { body(isSettled) }
-        return waiter
+        resume?()
     }
 
     /// The document itself and the collections that carry its parent's id.

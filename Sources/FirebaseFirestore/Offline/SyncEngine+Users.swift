@@ -17,8 +17,12 @@ extension SyncEngine {
         let wasKnown = store.isUserKnown
         do throws(RequestError) {
             let changes = try store.use(user: user)
-            if wasKnown, isOther { stream?.restart() }
+            if wasKnown, isOther {
+                stream?.restart()
+                endWriteWaits(RequestError(.cancelled, "The user has changed before all writes were settled."))
+            }
             broadcast(changes)
+            resumeWriteWaits()
         } catch {
             report(error)
         }

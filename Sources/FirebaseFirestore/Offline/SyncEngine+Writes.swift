@@ -107,6 +107,7 @@ extension SyncEngine {
         }
         client.commitInOrder(orders, of: numbers)
         for (completion, error) in endings { completion(error) }
+        if areSettled { resumeWriteWaits() }
     }
 
     private func enqueue(

@@ -109,6 +109,9 @@ final class SyncEngine: @unchecked Sendable {
     var eventNumber = 0
     /// Queries whose results the server has sent in answer to a read.
     var readQueries = RecentKeys(countMax: 1000)
+    /// Calls that wait for pending writes.
+    var writeWaits: [WriteWait] = []
+    let nextWriteWait = Atomic<Int>(1)
 
     /// Opens the store, and sends the writes that an earlier process has left.
     ///
@@ -169,6 +172,7 @@ final class SyncEngine: @unchecked Sendable {
         await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
             queue.async {
                 self.isClosed = true
+                self.endWriteWaits(Self.terminatedBeforeWrites)
                 continuation.resume()
             }
         }
@@ -176,6 +180,7 @@ final class SyncEngine: @unchecked Sendable {
 
     private func shutDown() {
         isClosed = true
+        endWriteWaits(Self.terminatedBeforeWrites)
         stream?.close()
         channels = []
         routes = ListenRoutes()

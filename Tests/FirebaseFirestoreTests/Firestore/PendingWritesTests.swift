@@ -61,48 +61,34 @@ import Testing
     func `Without writes a wait ends at once`() {
         let writes = PendingWrites()
         let counter = Counter()
-        #expect(writes.whenAllSettled { _ in counter.bump() } == nil)
         #expect(writes.whenSettled(.collection("a")) { counter.bump() } == nil)
-        #expect(counter.value == 2)
-    }
-
-    @Test
-    func `Waiting for all covers writes that reads need not wait for`() throws {
-        let writes = PendingWrites()
-        let number = try #require(writes.begin(documents: [], byteCount: 1))
-        let counter = Counter()
-        writes.whenAllSettled { _ in counter.bump() }
-        #expect(counter.value == 0)
-        writes.finish(number, documents: [], byteCount: 1)
         #expect(counter.value == 1)
     }
 
     @Test
     func `A waiter that is cancelled continues once`() throws {
         let writes = PendingWrites()
-        let number = try #require(writes.begin(documents: [], byteCount: 1))
+        let names = ["\(root)/a/b"]
+        let number = try #require(writes.begin(documents: names, byteCount: 1))
         let counter = Counter()
-        let waiter = try #require(writes.whenAllSettled { _ in counter.bump() })
+        let waiter = try #require(writes.whenSettled(.collection("a")) { counter.bump() })
         writes.stopWaiting(waiter)
         writes.stopWaiting(waiter)
-        writes.finish(number, documents: [], byteCount: 1)
+        writes.finish(number, documents: names, byteCount: 1)
         #expect(counter.value == 1)
     }
 
     @Test
-    func `The end of the client ends waits, which learn whether writes are unsettled`() throws {
+    func `The end of the client ends waits, and there are none after it`() throws {
         let writes = PendingWrites()
-        let number = try #require(writes.begin(documents: [], byteCount: 1))
-        let outcomes = Mutex<[Bool]>([])
-        let note = { @Sendable (isSettled: Bool) in outcomes.withLock { $0.append(isSettled) } }
-        writes.whenAllSettled(note)
+        _ = try #require(writes.begin(documents: ["\(root)/a/b"], byteCount: 1))
+        let counter = Counter()
+        writes.whenSettled(.collection("a")) { counter.bump() }
+        #expect(counter.value == 0)
         writes.abandon()
-        #expect(outcomes.withLock { $0 } == [false])
-        #expect(writes.whenAllSettled(note) == nil)
-        #expect(outcomes.withLock { $0 } == [false, false])
-        writes.finish(number, documents: [], byteCount: 1)
-        writes.whenAllSettled(note)
-        #expect(outcomes.withLock { $0 } == [false, false, true])
+        #expect(counter.value == 1)
+        #expect(writes.whenSettled(.collection("a")) { counter.bump() } == nil)
+        #expect(counter.value == 2)
     }
 
     @Test

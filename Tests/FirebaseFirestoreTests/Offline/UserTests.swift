@@ -62,4 +62,30 @@ struct UserTests {
         }
         try await firestore.terminate()
     }
+
+    @Test
+    func `waitForPendingWrites is about the writes of one user: a change ends it, and another user waits for none`()
+        async throws
+    {
+        let user = Mutex("ada")
+        let server = try FakeServer { call in call.method == .commit ? .fail(.unavailable, "later") : .respond([]) }
+        let firestore = TestFirestore.make(host: server.address)
+        let settings = firestore.settings
+        settings.tokenProvider = { _ in Self.token(user.withLock { $0 }) }
+        firestore.settings = settings
+        let reference = firestore.document("c/d")
+        reference.setData(["n": 1], completion: nil)
+        await server.waitForCalls(1)
+        #expect(await Self.number(reference) == 1)
+        let ends = Mutex<[Int]>([])
+        firestore.waitForPendingWrites { error in ends.withLock { $0.append((error as NSError?)?.code ?? 0) } }
+        user.withLock { $0 = "bob" }
+        firestore.userDidChange()
+        try await eventually("the wait has ended") { !ends.withLock { $0.isEmpty } }
+        #expect(ends.withLock { $0 } == [FirestoreErrorCode.cancelled.rawValue])
+        #expect(await Self.number(reference) == nil)
+        firestore.waitForPendingWrites { error in ends.withLock { $0.append((error as NSError?)?.code ?? 0) } }
+        try await eventually("bob has no writes") { ends.withLock { $0.last } == 0 }
+        try await firestore.terminate()
+    }
 }
