@@ -20,22 +20,20 @@ struct TaskList {
 
     func add(_ title: String) async throws {
         let reference = tasks.document()
-        try reference.setData(from: TaskItem(title: title))
-        try await settle()
+        try await commit(database.batch().setData(from: TaskItem(title: title), forDocument: reference))
         print("added \(reference.documentID)")
     }
 
     /// Marks a task as done, or as not done.
     func toggle(_ id: String) async throws {
         let snapshot = try await tasks.document(id).getDocument(source: isOffline ? .cache : .default)
+        guard snapshot.exists else { return print("there is no task \(id)") }
         let item = try snapshot.data(as: TaskItem.self)
-        snapshot.reference.updateData(["isDone": !item.isDone], completion: nil)
-        try await settle()
+        try await commit(database.batch().updateData(["isDone": !item.isDone], forDocument: snapshot.reference))
     }
 
     func delete(_ id: String) async throws {
-        tasks.document(id).delete(completion: nil)
-        try await settle()
+        try await commit(database.batch().deleteDocument(tasks.document(id)))
     }
 
     /// Prints the first tasks now, and again after every change.
@@ -50,17 +48,23 @@ struct TaskList {
         }
     }
 
-    /// Waits until the server has the edits, unless the program works without it.
-    private func settle() async throws {
-        if !isOffline { try await database.waitForPendingWrites() }
+    /// Makes an edit. The server has accepted it then; if the program works without the server, the cache keeps it.
+    ///
+    /// - Throws: why the server has refused it.
+    private func commit(_ edit: WriteBatch) async throws {
+        if isOffline { edit.commit(completion: nil) } else { try await edit.commit() }
     }
 
     private func show(_ snapshot: QuerySnapshot) {
         print("-- \(snapshot.count) tasks\(snapshot.metadata.isFromCache ? ", from the cache" : "")")
         for document in snapshot.documents {
-            guard let item = try? document.data(as: TaskItem.self, with: .estimate) else { continue }
-            let pending = document.metadata.hasPendingWrites ? "  (not sent yet)" : ""
-            print("[\(item.isDone ? "x" : " ")] \(document.documentID)  \(item.title)\(pending)")
+            do {
+                let item = try document.data(as: TaskItem.self, with: .estimate)
+                let pending = document.metadata.hasPendingWrites ? "  (not sent yet)" : ""
+                print("[\(item.isDone ? "x" : " ")] \(document.documentID)  \(item.title)\(pending)")
+            } catch {
+                print("[?] \(document.documentID)  is not a task: \(error)")
+            }
         }
     }
 }
