@@ -59,7 +59,10 @@ extension LocalStore {
         put(LocalKey.bundle(bundle.id), record.copyBytes())
         try commit()
         // Eager collection keeps the documents as long as the store is open.
-        if configuration.isEager { activeTargets.insert(target.id) }
+        if configuration.isEager {
+            activeTargets.insert(target.id)
+            bundleTargets.insert(target.id)
+        }
         return changes
     }
 

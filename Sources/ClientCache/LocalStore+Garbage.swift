@@ -160,7 +160,7 @@ extension LocalStore {
     /// - Parameters:
     ///   - oldestRead: the moment of the oldest read on its way, whose result may depend on documents that changed from
     ///     this moment on: these stay. Nil without reads.
-    ///   - use: what listeners need of the document with this name.
+    ///   - use: what listeners need of the document with this name. The store does not look through their targets.
     package func collectEagerly(
         before oldestRead: Int? = nil, keeping use: (String) -> ListenerUse
     ) throws(RequestError) {
@@ -188,9 +188,12 @@ extension LocalStore {
         try commit()
     }
 
-    /// Removes a document unless a target in use has it.
+    /// Removes a document that no listener needs, unless a bundle has it.
     private func removeUncovered(_ location: LocalLocation) throws(RequestError) {
-        for target in activeTargets where try value(forKey: LocalKey.member(target, location.key)) != nil { return }
+        for target in bundleTargets {
+            eagerLookUpCount += 1
+            if try value(forKey: LocalKey.member(target, location.key)) != nil { return }
+        }
         for space in [LocalSpace.documents, LocalSpace.missing] {
             let key = LocalKey.moved(location.key, to: space)
             if let value = try value(forKey: key) { try removeEntry(key, value) }

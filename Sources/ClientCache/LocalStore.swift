@@ -83,6 +83,8 @@ package final class LocalStore {
     var nextTarget: UInt32 = 1
     /// Targets in use: garbage collection keeps their documents.
     var activeTargets: Set<UInt32> = []
+    /// Those of them that bundles have, which no listener knows.
+    var bundleTargets: Set<UInt32> = []
     /// Documents that may have to be removed by eager garbage collection, with the moments at which they became that.
     private(set) var eagerCandidates: [[UInt8]: Int] = [:]
     /// How many of them the last collection has left because of reads on their way.
@@ -293,6 +295,8 @@ package final class LocalStore {
         eagerLeftCount = count
     }
 
+    /// How often eager garbage collection has looked for a document in a target so far. For tests.
+    package internal(set) var eagerLookUpCount = 0
     /// How many documents eager garbage collection has to look at. For tests.
     package var eagerCandidateCount: Int { eagerCandidates.count }
 

@@ -342,18 +342,29 @@ struct LocalStoreTests: LocalStoreFixture {
         update.added = [Self.name("a")]
         _ = try store.apply([Self.found("a", 1, at: 10), Self.found("b", 2, at: 10)], targets: [update])
         let (number, _) = try store.enqueue(Self.request([("c", .set(3))]), identity: Self.identity(1))
-        try store.collectEagerly { _ in .none }
+        func isCovered(_ name: String) -> Bool { name == Self.name("a") }
+        try store.collectEagerly { isCovered($0) ? .covered : .none }
         #expect(try Self.results(store, try Self.plan()) == [1, 3])
         _ = try store.acknowledge(number, results: [WriteResult(updateMicroseconds: 20)], commitMicroseconds: 20)
         // The acknowledged write is shown by a listener until the server sends the document.
-        try store.collectEagerly { $0 == Self.name("c") ? .shown : .none }
+        try store.collectEagerly { isCovered($0) ? .covered : $0 == Self.name("c") ? .shown : .none }
         #expect(try Self.results(store, try Self.plan()) == [1, 3])
-        try store.collectEagerly { _ in .none }
+        try store.collectEagerly { isCovered($0) ? .covered : .none }
         #expect(try Self.results(store, try Self.plan()) == [1])
         try store.release(target: [1])
         try store.collectEagerly { _ in .none }
         #expect(try Self.results(store, try Self.plan()).isEmpty)
         #expect(store.byteCount == 0)
+    }
+
+    @Test
+    func `With eager garbage collection a change costs the same, however many targets are in use`() throws {
+        let store = try Self.open(isEager: true)
+        for number in 0..<100 { _ = try store.use(target: [1, UInt8(number)]) }
+        _ = try store.apply([Self.found("a", 1, at: 10)])
+        try store.collectEagerly { _ in .none }
+        #expect(try Self.results(store, try Self.plan()).isEmpty)
+        #expect(store.eagerLookUpCount == 0)
     }
 
     // MARK: Random

@@ -82,6 +82,9 @@ final class SyncEngine: @unchecked Sendable {
     private(set) var channels: [Channel] = [] {
         didSet { isObserved.store(!channels.isEmpty, ordering: .relaxed) }
     }
+    /// The channels by the bytes that identify their subjects, and by their listeners.
+    private var channelsOfSubject: [[UInt8]: Channel] = [:]
+    private var channelsOfListener: [ListenerID: Channel] = [:]
     /// The channels by what they are about.
     private var routes = ListenRoutes()
     private var channelsOfWatch: [Int32: Channel] = [:]
@@ -183,6 +186,8 @@ final class SyncEngine: @unchecked Sendable {
         endWriteWaits(Self.terminatedBeforeWrites)
         stream?.close()
         channels = []
+        channelsOfSubject = [:]
+        channelsOfListener = [:]
         routes = ListenRoutes()
         channelsOfWatch = [:]
         syncListeners = [:]
@@ -232,7 +237,7 @@ final class SyncEngine: @unchecked Sendable {
 
     /// Removes a listener of a query or document, if there is one with this id.
     private func remove(_ id: ListenerID) {
-        guard let channel = channels.first(where: { $0.subscribers[id] != nil }) else { return }
+        guard let channel = channelsOfListener.removeValue(forKey: id) else { return }
         channel.subscribers[id] = nil
         if channel.subscribers.isEmpty {
             end(channel)
@@ -264,6 +269,7 @@ final class SyncEngine: @unchecked Sendable {
     private func add(_ subscriber: Subscriber, _ id: ListenerID, _ subject: Subject) throws(RequestError) {
         let channel = try channel(of: subject)
         channel.subscribers[id] = subscriber
+        channelsOfListener[id] = channel
         guard channel.watchID == nil, channel.wantsServer else {
             return deliver(channel.view.snapshot, to: id, of: channel)
         }
@@ -276,11 +282,12 @@ final class SyncEngine: @unchecked Sendable {
     /// The view of a subject with its listeners; it is loaded now if there is none.
     private func channel(of subject: Subject) throws(RequestError) -> Channel {
         let canonical = subject.canonical(database)
-        if let channel = channels.first(where: { $0.canonical == canonical }) { return channel }
+        if let channel = channelsOfSubject[canonical] { return channel }
         let channel = Channel(subject, canonical, SyncView(try Self.viewSubject(subject), orders: subject.orders))
         try channel.view.load(from: store)
         if readQueries.contains(canonical) { channel.view.hasCachedResult = true }
         channels.append(channel)
+        channelsOfSubject[canonical] = channel
         routes.add(channel)
         continueIndexes()
         return channel
@@ -344,6 +351,7 @@ final class SyncEngine: @unchecked Sendable {
     /// Nobody listens to a channel any more.
     private func end(_ channel: Channel) {
         channels.removeAll { $0 === channel }
+        channelsOfSubject[channel.canonical] = nil
         routes.remove(channel)
         unwatch(channel)
         if !isClosed { collectEagerly() }
@@ -410,6 +418,7 @@ final class SyncEngine: @unchecked Sendable {
 
     private func fail(_ channel: Channel, _ error: RequestError) {
         let subscribers = channel.subscribers
+        for id in subscribers.keys { channelsOfListener[id] = nil }
         channel.subscribers = [:]
         end(channel)
         for subscriber in subscribers.values { subscriber.fail(error) }
