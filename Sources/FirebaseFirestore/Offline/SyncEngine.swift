@@ -144,8 +144,11 @@ final class SyncEngine: @unchecked Sendable {
             return order(
                 batch.number, batch.request, CommitSequence.Ticket(batch.identity), user: batch.user,
                 wasAccepted: true, cancellation: nil
-            ) { _ in
+            ) { error in
                 if let number { pendingWrites.finish(number, documents: [], byteCount: 0) }
+                guard let error, error.code != .cancelled else { return }
+                FirebaseLog.write(
+                    .warning, "A write of an earlier process failed: \(error.message) (\(error.code))")
             }
         }
         client.commitInOrder(orders, of: numbers)

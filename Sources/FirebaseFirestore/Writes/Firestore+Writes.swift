@@ -3,6 +3,7 @@
 
 import Basics
 import DocumentModel
+import FirebaseCore
 import Foundation
 import HearthClient
 
@@ -10,9 +11,19 @@ extension Firestore {
     /// Applies the writes of a call that the program does not await, and sends them. Totals of the same collections
     /// will wait for them.
     ///
-    /// - Parameter completion: called on a thread of the library with `nil` after the acknowledgement.
+    /// - Parameter completion: called on a thread of the library with `nil` after the acknowledgement. Without one the
+    ///   error goes to the log.
     func enqueue(_ recorder: WriteRecorder, completion: (@Sendable (RequestError?) -> Void)?) {
-        submit(recorder, tracking: recorder.documents) { completion?($0) }
+        let documents = recorder.documents
+        submit(recorder, tracking: documents, completion: completion ?? { self.log($0, of: documents) })
+    }
+
+    /// Logs an error of a write that nobody else gets. The end of the client is not one.
+    private func log(_ error: RequestError?, of documents: [String]) {
+        guard let error, error.code != .cancelled, let first = documents.first else { return }
+        let path = String(Substring(first.utf8.dropFirst(documentsRoot.utf8.count + 1)))
+        let others = documents.count > 1 ? " and \(documents.count - 1) more" : ""
+        FirebaseLog.write(.warning, "A write of \(path)\(others) failed: \(error.message) (\(error.code))")
     }
 
     /// Sends the writes of a call that the program awaits. When its task is cancelled, writes that have not left are

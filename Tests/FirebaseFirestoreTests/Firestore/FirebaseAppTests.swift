@@ -1,11 +1,14 @@
 // Apps, their options, and the instances that belong to them.
 
+import Basics
+import ClientTestSupport
 import FirebaseCore
-import FirebaseFirestore
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import FirebaseFirestore
 
 @Suite(.timeLimit(.minutes(20))) struct FirebaseAppTests {
     private func options(_ project: String?) -> FirebaseOptions {
@@ -119,6 +122,47 @@ import Testing
         for level in FirebaseLoggerLevel.allCases { FirebaseLog.write(level, "FirebaseLogTests") }
         #expect(written.withLock { $0 } == FirebaseLoggerLevel.allCases.filter { $0 <= level })
         #expect(FirebaseLoggerLevel.min == .error && FirebaseLoggerLevel.max == .debug)
+    }
+
+    @Test
+    func `The log has the errors of writes that have no completion`() async throws {
+        let id = "d-\(UUID().uuidString)"
+        let written = Mutex<[String]>([])
+        FirebaseLog.setSink { level, message in
+            if level == .warning, message.contains(id) { written.withLock { $0.append(message) } }
+        }
+        defer { FirebaseLog.setSink(nil) }
+        let scripted = try ScriptedFirestore()
+        let firestore = scripted.firestore
+        let refusal = RequestError(.permissionDenied, "Missing or insufficient permissions.")
+        scripted.database.failCommits([refusal, refusal, refusal])
+        let document = firestore.document("books/\(id)")
+        await #expect("the caller has the error") { try await document.setData(["n": 1]) } throws: { _ in true }
+        document.setData(["n": 1], completion: nil)
+        firestore.batch().setData([:], forDocument: document).deleteDocument(firestore.document("a/b")).commit(
+            completion: nil)
+        try await eventually("both are in the log") { written.withLock { $0.count } >= 2 }
+        #expect(
+            written.withLock { $0 } == [
+                "A write of books/\(id) failed: Missing or insufficient permissions. (PERMISSION_DENIED)",
+                "A write of books/\(id) and 1 more failed: Missing or insufficient permissions. (PERMISSION_DENIED)",
+            ])
+        try await firestore.terminate()
+    }
+
+    @Test
+    func `The log has the error of a call that has no completion when the settings are wrong`() async throws {
+        let id = "d-\(UUID().uuidString)"
+        let written = Mutex<[String]>([])
+        FirebaseLog.setSink { level, message in
+            if level == .warning, message.contains(id) { written.withLock { $0.append(message) } }
+        }
+        defer { FirebaseLog.setSink(nil) }
+        let firestore = TestFirestore.make(host: "http://127.0.0.1:8080")
+        firestore.document("books/\(id)").setData([:], completion: nil)
+        #expect(written.withLock { $0 }.count == 1)
+        #expect(written.withLock { $0 }.first?.contains("not an address of the form HOST:PORT") ?? false)
+        try await firestore.terminate()
     }
 
     @Test
