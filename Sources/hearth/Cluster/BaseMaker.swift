@@ -127,7 +127,9 @@ final class BaseMaker: Sendable {
                 log(.info, "cluster_store_handed_over", ["store": tables.name, "server": server])
             }
             try visit(&looks, session)
-            if driver.state.holdsLease, mayBegin, try isDue(session) { try begin() }
+            if driver.state.holdsLease, mayBegin, try Self.isDue(bases, bytesMin: settings.bytesMin, session) {
+                try begin()
+            }
             looks.problem = nil
         } catch {
             report(error, &looks)
@@ -187,12 +189,16 @@ final class BaseMaker: Sendable {
         }
     }
 
-    private func isDue(_ session: PostgreSQLSession) throws -> Bool {
+    /// Whether a base is to be made: the log is larger than the last base and than a number of bytes, or a server
+    /// without a state could not start.
+    static func isDue(_ bases: StoreBases, bytesMin: Int, _ session: PostgreSQLSession) throws -> Bool {
+        let tables = bases.tables
         let last = BaseRow(try session.run(tables.lastBase))
-        // A server without a state could not start.
-        if last == nil, try !bases.logHasEverything(session) { return true }
+        // The log that continues the last one may have gone for a later one, which was found damaged since.
+        let isContinued = try last.map { try LogPresence.continues(after: $0.place, tables, session) } ?? false
+        if !isContinued, try !bases.logHasEverything(session) { return true }
         let logBytes = try session.run(tables.logBytes(after: last?.place.sequence ?? 0)).first?.number(0) ?? 0
-        return logBytes > max(UInt64(settings.bytesMin), last?.byteCount ?? 0)
+        return logBytes > max(UInt64(bytesMin), last?.byteCount ?? 0)
     }
 
     /// The last group before which the log is not needed any more: that of a base, or an earlier one that the archive

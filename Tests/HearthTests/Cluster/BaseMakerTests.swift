@@ -171,6 +171,23 @@ struct BaseMakerTests {
     }
 
     @Test
+    func `Another base is due at once if the log does not continue the last one that is sound`() throws {
+        let bases = StoreBases(tables, directory: nil, of: .random())
+        func isDue() throws -> Bool { try BaseMaker.isDue(bases, bytesMin: 1 << 30, session) }
+        #expect(try enter(1, .folder("one")))
+        #expect(try enter(3, .folder("three")))
+        #expect(try !isDue())
+        for table in try superfluous(for: Self.firstGroup(3)) {
+            try session.run(StoreTables.dropping("hearth." + table))
+        }
+        #expect(try !isDue())
+        try session.run(tables.markingDamaged(3))
+        #expect(try isDue())
+        #expect(try enter(4, .folder("four")))
+        #expect(try !isDue())
+    }
+
+    @Test
     func `A base is continued by a log that begins before its next group`() throws {
         func isContinued(_ sequence: UInt64) throws -> Bool {
             try LogPresence.continues(after: LogPlace(sequence: sequence, hash: 0, version: 0), tables, session)
