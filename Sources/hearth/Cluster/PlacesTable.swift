@@ -250,8 +250,17 @@ final class PlacesTable {
         }
         if let row {
             guard let index = number(of: row.text(0)) else { return .failure(.storeIsNotServed(row.text(0))) }
+            guard let refusal = refusal(of: question.database, at: index) else {
+                places.learn([question.database: index])
+                return .success(index)
+            }
+            // The row may be older than the log of its store: it follows the end of a move, and the home database may
+            // have been restored.
+            if let owner = owner(of: question.database), self.refusal(of: question.database, at: owner) == nil {
+                places.learn([question.database: owner])
+                return .success(owner)
+            }
             places.learn([question.database: index])
-            guard let refusal = refusal(of: question.database, at: index) else { return .success(index) }
             // It is on its way to its new store, or this server has not applied that yet.
             return SystemClock.monotonicMilliseconds() < question.deadline ? nil : .failure(refusal)
         }

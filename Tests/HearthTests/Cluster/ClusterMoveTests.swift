@@ -226,6 +226,37 @@ struct ClusterMoveTests {
     }
 
     @Test
+    func `A database is served where it is if the table of databases was restored to before its move`() async throws {
+        let nodes = try await start()
+        let name = try DatabaseName(project: "hearth")
+        func expectCommit(_ number: Int) async throws {
+            let client = try ClusterWriter.client(of: nodes[0])
+            try await eventually("the database takes commits: \(logs(nodes))") {
+                (try? await client.commit(try ClusterWriter.writes(of: number, in: name))) != nil
+            }
+            await client.close()
+        }
+        try await expectCommit(1)
+        let source = try row().row.store
+        let target = source == "main" ? "b" : "main"
+        #expect(try move(to: target, nodes[0]).status == 0)
+        try await expectCommit(2)
+        for node in nodes { #expect(node.stop() == 0) }
+        try query { session in
+            let restored = "UPDATE hearth.databases SET store = $1::text, generation = generation - 1"
+            try session.run(SQLStatement(restored, [.text(source)]))
+        }
+        for node in nodes { try node.start() }
+        try await expectCommit(3)
+        // The command given again puts the row right.
+        let again = try move(to: target, nodes[0])
+        #expect(again.status == 0, "\(again) \(logs(nodes))")
+        #expect(try row().row.store == target)
+        try await expectCommit(4)
+        try expectSound(nodes)
+    }
+
+    @Test
     func `A move that is given up at once leaves the database where it was, or has come to its end`() async throws {
         let nodes = try await start()
         let client = try ClusterWriter.client(of: nodes[0])
