@@ -10,7 +10,11 @@ extension Directory {
         package var identity: Identity?
         package var isDirectory = false
         package var isRegularFile = false
+        /// Who may do what with it.
+        package var mode: UInt32 = 0
         package var byteCount = 0
+        /// The number of the user; nil if there is nothing.
+        package var owner: UInt32?
         /// When its bytes were last changed, in microseconds since 1970.
         package var modified: Int64 = 0
     }
@@ -34,8 +38,13 @@ extension Directory {
         return Status(
             identity: Identity(device: UInt64(found.st_dev), number: UInt64(found.st_ino)),
             isDirectory: found.st_mode & S_IFMT == S_IFDIR, isRegularFile: found.st_mode & S_IFMT == S_IFREG,
-            byteCount: Int(found.st_size),
+            mode: found.st_mode & 0o7777, byteCount: Int(found.st_size), owner: found.st_uid,
             modified: Int64(found.st_mtim.tv_sec) &* 1_000_000 &+ Int64(found.st_mtim.tv_nsec) / 1_000)
+    }
+
+    /// The name of a user, or the number if there is no name.
+    package static func nameOfUser(_ number: UInt32) -> String {
+        unsafe getpwuid(number).map { unsafe String(cString: $0.pointee.pw_name) } ?? "#\(number)"
     }
 
     /// The path from the root, without symbolic links. What does not exist yet is at the end, as it is given.

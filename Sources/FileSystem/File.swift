@@ -37,8 +37,13 @@ package final class File: Sendable {
     package func checkPrivate() throws(StorageError) {
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0 else { throw .system(errno, "cannot look at", file: path) }
-        let isOwn = status.st_uid == geteuid() || status.st_uid == 0
-        guard status.st_mode & S_IFMT == S_IFREG, isOwn, status.st_mode & 0o077 == 0 else {
+        guard status.st_uid == geteuid() || status.st_uid == 0 else {
+            throw StorageError(
+                .inputOutput,
+                "\(path) has secrets and belongs to another user: run this as the user "
+                    + Directory.nameOfUser(status.st_uid))
+        }
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 == 0 else {
             throw StorageError(
                 .inputOutput, "\(path) has secrets, so its owner alone may have access: chmod 600 \(path)")
         }
@@ -180,6 +185,15 @@ extension File {
             }
         }
         return true
+    }
+
+    /// Gives back the blocks beyond the end of the file.
+    ///
+    /// - Returns: false if there are none.
+    package func releaseBeyondEnd() throws(StorageError) -> Bool {
+        let allocated = try allocatedBytes()
+        try resize(to: try byteCount())
+        return try allocatedBytes() < allocated
     }
 
     /// Moves the end of the file (ftruncate(2)).

@@ -28,6 +28,14 @@ package final class SpareSpace: Sendable {
         lender.withLock { $0.release = release }
     }
 
+    /// Gives back some bytes.
+    ///
+    /// - Returns: false if there are not so many.
+    package func release(_ bytes: Int) -> Bool {
+        let release = lender.withLock { $0 }.release
+        return release?(bytes) ?? false
+    }
+
     /// Calls `write`, and again with more space as long as the disk is full and there is some.
     ///
     /// - Parameter bytes: that the file will have.
@@ -39,8 +47,7 @@ package final class SpareSpace: Sendable {
             do throws(StorageError) {
                 return try write()
             } catch {
-                let release = lender.withLock { $0 }.release
-                guard error.code == .full, let release, release(bytes + Self.bytesBesides) else { throw error }
+                guard error.code == .full, release(bytes + Self.bytesBesides) else { throw error }
             }
         }
         return try write()

@@ -110,6 +110,29 @@ struct FullDiskTests {
     }
 
     @Test
+    func `Without a server too a full disk refuses neither a revocation nor rules`() throws {
+        let server = try ServerProcess(data: data, arguments: Self.flags)
+        let stored = try fillUp(server)
+        server.kill()
+        let other = TemporaryDirectory("rules")
+        let file = other.path(of: "rules")
+        let text = "service cloud.firestore { match /databases/{d}/documents { match /c/{x} { allow read; } } }\n"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: file))
+        try disk.fill()
+        let revoked = try HearthBinary.run(["token", "revoke-user", "ada", "--data", data])
+        #expect(revoked.status == 0, "\(revoked.errors)")
+        try disk.fill()
+        let applied = try HearthBinary.run(["rules", "apply", file, "--data", data])
+        #expect(applied.status == 0, "\(applied.errors)")
+        let kept = try String(contentsOfFile: "\(data)/identity/revocations.json", encoding: .utf8)
+        #expect(kept.contains("616461"), "\(kept)")
+        // What was acknowledged is there, and deletes find their space.
+        let again = try ServerProcess(data: data, arguments: Self.flags)
+        expectStored(again, stored)
+        #expect(again.stop() == 0)
+    }
+
+    @Test
     func `A limit of file sizes counts as a full disk, and does not end the server`() throws {
         let server = try ServerProcess(data: data, arguments: Self.flags)
         // Segments of the log are smaller, a run is not.

@@ -69,6 +69,50 @@ import Testing
         #expect(!isNothing)
     }
 
+    private func addKey(to name: String, in path: String) throws {
+        _ = try PrincipalFile.edit(path) { list throws(PrincipalFault) in
+            try list.addAPIKey(to: name, writer, now: present)
+        }
+    }
+
+    @Test
+    func `On a full disk a credential is revoked, again and again, and none is made`() throws {
+        let disk = try TemporaryDisk(megabytes: 1)
+        let path = disk.path(of: "principals.json")
+        let names = (0..<10).map { "backend\($0)" }
+        for name in names { try addKey(to: name, in: path) }
+        let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int
+        #expect(size.map { $0 < 16 << 10 } == true)
+        try disk.fill()
+        #expect(throws: PrincipalFault.self) { try addKey(to: "late", in: path) }
+        for (number, name) in names.enumerated() {
+            let isRemoved = try PrincipalFile.edit(path, takesRights: true) { list in list.remove(name) }
+            #expect(isRemoved)
+            #expect(try PrincipalFile.read(path).map(\.name) == Array(names.dropFirst(number + 1)))
+        }
+    }
+
+    @Test
+    func `A symbolic link stays, and the file that it leads to is changed`() throws {
+        let link = directory.path(of: "link.json")
+        try addKey(to: "backend", in: path)
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
+        let isRemoved = try PrincipalFile.edit(link) { list in list.remove("backend") }
+        #expect(isRemoved)
+        #expect(try PrincipalFile.read(path).isEmpty)
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == path)
+    }
+
+    /// Root alone may give files away, and is who this is about.
+    @Test
+    func `A file of another user is refused with that user's name, to root too`() throws {
+        try addKey(to: "backend", in: path)
+        let other: uid_t = 65_534
+        try #require(chown(path, other, other) == 0)
+        let fault = #expect(throws: PrincipalFault.self) { try PrincipalFile.read(path) }
+        #expect(fault?.description.contains("belongs to another user: run this as the user ") == true)
+    }
+
     @Test
     func `A changed secret, another identifier and other forms are refused`() throws {
         let key = try PrincipalFile.edit(path) { list throws(PrincipalFault) in

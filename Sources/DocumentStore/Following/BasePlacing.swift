@@ -33,7 +33,7 @@ package enum BasePlacing {
     package static func settle(_ directory: String) throws {
         let places = [received(in: directory), "\(directory)/\(complete)", "\(directory)/\(moving)"]
         guard places.contains(where: Directory.exists) else { return }
-        try EmbeddedEngine.whileUnused(directory) { try settleLocked(directory) }
+        try EmbeddedEngine.whileUnused(directory) { _ in try settleLocked(directory) }
     }
 
     /// The same for a directory whose lock the caller has.

@@ -45,7 +45,8 @@ package enum RestorePlacing {
     ///   state is in its place already, nothing of it is left.
     package static func run(_ directory: String, making make: (String) throws -> Void) throws {
         let (isNew, wasLocked) = (!Directory.exists(directory), Directory.exists("\(directory)/\(lock)"))
-        try EmbeddedEngine.whileUnused(directory) {
+        try EmbeddedEngine.checkOwner(ofNew: directory)
+        try EmbeddedEngine.whileUnused(directory) { _ in
             guard try isFree(directory) else {
                 throw StorageError(.refused, "the directory is not empty", file: directory)
             }

@@ -1,4 +1,4 @@
-internal import FileSystem
+package import FileSystem
 package import Storage
 
 /// Directories that a server keeps in a data directory, and that belong to every copy of it. The engine does not look
@@ -79,14 +79,29 @@ package enum CompanionFiles {
 }
 
 extension EmbeddedEngine {
+    /// Refuses root for a directory of another user that is to get a state: a server of that user could not open it.
+    ///
+    /// - Throws: `inputOutput`.
+    package static func checkOwner(ofNew directory: String) throws(StorageError) {
+        try DirectoryFormat.checkOwner(of: directory, in: directory)
+    }
+
     /// Does something to a data directory that no engine has open. None can open it meanwhile.
     ///
-    /// - Parameter directory: made if there is none.
+    /// - Parameters:
+    ///   - directory: made if there is none.
+    ///   - body: gets the space that is reserved for deletes, for a small file that must be written on a full disk. It
+    ///     has none any more when `body` has returned.
     /// - Throws: `locked` if an engine has it open, `inputOutput`; what `body` throws.
-    package static func whileUnused<Output>(_ directory: String, _ body: () throws -> Output) throws -> Output {
+    package static func whileUnused<Output>(
+        _ directory: String, _ body: (SpareSpace) throws -> Output
+    ) throws -> Output {
         let lock = try DirectoryLock(directory)
         defer { lock.unlock() }
-        return try body()
+        let spareSpace = SpareSpace()
+        spareSpace.lend { RunSpace.release($0, of: "\(directory)/runs") }
+        defer { spareSpace.lend { _ in false } }
+        return try body(spareSpace)
     }
 }
 

@@ -30,7 +30,7 @@ package enum DirectoryFormat {
     package static let lockName = "LOCK"
 
     /// Takes the directory's lock, making the directory if there is none.
-    /// - Throws: `locked`.
+    /// - Throws: `locked`; `inputOutput`, also if this process is root's and the files are another user's.
     /// - Parameter isReadOnly: nothing is created. A directory without the file is locked itself: no server uses it.
     static func lock(_ directory: String, isReadOnly: Bool = false) throws(StorageError) -> File {
         let path = "\(directory)/\(lockName)"
@@ -40,6 +40,7 @@ package enum DirectoryFormat {
             guard try file.tryLock() else { throw inUse(directory) }
             return file
         }
+        try checkOwner(of: Self.path(in: directory), in: directory)
         while true {
             try Directory.create(directory)
             let file = try File(path, flags: O_RDWR | O_CREAT)
@@ -59,6 +60,18 @@ package enum DirectoryFormat {
         let file = try File(path, flags: O_RDONLY)
         guard try file.tryLock() else { throw inUse(directory) }
         return file
+    }
+
+    /// Refuses root where another user keeps data: a server of that user could not open the files that root makes.
+    ///
+    /// - Parameter path: of a file or directory whose owner is asked for; nothing is refused if it does not exist.
+    /// - Throws: `inputOutput`.
+    static func checkOwner(of path: String, in directory: String) throws(StorageError) {
+        guard geteuid() == 0, let owner = Directory.status(of: path).owner, owner != 0 else { return }
+        let name = Directory.nameOfUser(owner)
+        throw StorageError(
+            .inputOutput, "this is the data directory of the user \(name), who could not open files that root makes",
+            file: directory, remedy: "run the command as this user: sudo -u '\(name)'")
     }
 
     private static func inUse(_ directory: String) -> StorageError {

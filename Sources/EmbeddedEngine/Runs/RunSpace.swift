@@ -58,6 +58,9 @@ final class RunSpace: Sendable {
     private let shortageFlag = Atomic<Bool>(false)
     private let pressureFlag = Atomic<Bool>(false)
 
+    /// The name of the file in the directory of the runs.
+    static let fileName = "space"
+
     private static let slackBytes = 1 << 20
     /// Given back at once for a file.
     private static let pieceBytes = 64 << 10
@@ -312,6 +315,17 @@ extension RunSpace {
         return state.withLock { state in
             state.allocatedEnd - bytes >= leastEnd(state) && giveBack(&state, bytes)
         }
+    }
+
+    /// The same for a directory of runs that no engine has open. What its memtables need is not known then, so half of
+    /// the slack is left at least, and little is taken.
+    ///
+    /// - Returns: false if there are not so many.
+    static func release(_ bytes: Int, of directory: String) -> Bool {
+        guard let file = try? File("\(directory)/\(fileName)", flags: O_RDWR), let end = try? file.byteCount(),
+            let allocated = try? file.allocatedBytes(), allocated >= end, end - bytes >= slackBytes / 2
+        else { return false }
+        return (try? file.resize(to: end - bytes)) != nil
     }
 
     /// Releases some bytes, so that a small file can be written.

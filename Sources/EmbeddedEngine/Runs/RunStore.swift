@@ -55,7 +55,7 @@ final class RunStore: Sendable {
         let set = RunSet(manifest, generation: 1, open: open)
         state = Monitor(State(open: open, set: set, nextNumber: manifest.nextNumber))
         space = try RunSpace(
-            directory + "/space", memtableBytesMax: memtableBytesMax, reserveBytes: reserveBytes,
+            "\(directory)/\(RunSpace.fileName)", memtableBytesMax: memtableBytesMax, reserveBytes: reserveBytes,
             isReadOnly: isReadOnly, fault: fault)
     }
 

@@ -1,9 +1,13 @@
 internal import FileSystem
+internal import Glibc
 internal import Storage
 
 /// The file of principals: JSON, for its owner alone, replaced whole.
 package enum PrincipalFile {
     static let bytesMax = 8 << 20
+    /// Disk space that the file keeps for the next one that takes its place, beside the bytes of its text: blocks
+    /// beyond its end. They are given back when a credential is revoked on a full disk.
+    private static let spareBytes = 64 << 10
 
     /// Reads the file.
     ///
@@ -23,19 +27,22 @@ package enum PrincipalFile {
     }
 
     /// Changes the file, and makes it if there is none. Two processes that change it wait for each other; a reader sees
-    /// the old file or the new one.
+    /// the old file or the new one. A symbolic link stays, and the file that it leads to is changed.
     ///
+    /// - Parameter takesRights: whether the change only takes rights away: then it may use the space that the file
+    ///   keeps for a full disk.
     /// - Throws: `PrincipalFault`; the file is as it was then.
     package static func edit<Output>(
-        _ path: String, _ change: (inout PrincipalList) throws(PrincipalFault) -> Output
+        _ path: String, takesRights: Bool = false, _ change: (inout PrincipalList) throws(PrincipalFault) -> Output
     ) throws(PrincipalFault) -> Output {
+        let path = Directory.resolved(path)
         do {
             return try SmallFile.locked(besides: path) {
                 var list = PrincipalList(Directory.exists(path) ? try read(path) : [])
                 let output = try change(&list)
                 // What the server would refuse is not written.
                 _ = try Principals(list.records)
-                try SmallFile.replace(path, list.text)
+                try replace(path, list.text, takesRights: takesRights)
                 return output
             }
         } catch let error as PrincipalFault {
@@ -43,5 +50,16 @@ package enum PrincipalFile {
         } catch {
             throw PrincipalFault("\(error)")
         }
+    }
+
+    private static func replace(_ path: String, _ text: String, takesRights: Bool) throws(StorageError) {
+        let spareSpace = SpareSpace()
+        if takesRights {
+            spareSpace.lend { _ in (try? File(path, flags: O_WRONLY).releaseBeyondEnd()) ?? false }
+        }
+        let byteCount = text.utf8.count
+        try spareSpace.writing(byteCount) { () throws(StorageError) in try SmallFile.replace(path, text) }
+        // Without it the file is as good, until the disk is full.
+        _ = try? File(path, flags: O_WRONLY).allocate(from: byteCount, to: 2 * byteCount + spareBytes)
     }
 }

@@ -20,7 +20,7 @@ extension Cluster {
             // What was being discarded when the process ended goes; anything else stays.
             if try ClusterFile.read(in: directory) != nil {
                 // Another process may be receiving a base there.
-                try EmbeddedEngine.whileUnused(directory, discard)
+                try EmbeddedEngine.whileUnused(directory) { _ in try discard() }
             } else if try BasePlacing.hasState(directory) {
                 throw CommandFailure("\(directory) has a part of a data directory: name an empty directory")
             }

@@ -153,7 +153,7 @@ enum PrincipalActions {
 
     static func revoke(_ name: String, _ arguments: ParsedArguments) throws {
         let file = try file(arguments)
-        try PrincipalFile.edit(file) { list throws(PrincipalFault) in
+        try PrincipalFile.edit(file, takesRights: true) { list throws(PrincipalFault) in
             if !list.revoke(credential: name), !list.remove(name) { throw PrincipalFault("\(file) has no \(name)") }
         }
         try StandardOutput.print("\(name) is revoked; a running server reads \(file) on SIGHUP")

@@ -135,7 +135,9 @@ private struct RulesPlace {
                 "\(directory) is a cache of a cluster, whose servers have their rules in common: ask one that runs")
         }
         try PathWords.checkDataDirectory(directory)
-        let keeper = RulesKeeper(RulesHistory(dataDirectory: directory))
-        return changes ? try EmbeddedEngine.whileUnused(directory) { try offline(keeper) } : try offline(keeper)
+        guard changes else { return try offline(RulesKeeper(RulesHistory(dataDirectory: directory))) }
+        return try EmbeddedEngine.whileUnused(directory) { spareSpace in
+            try offline(RulesKeeper(RulesHistory(dataDirectory: directory, spareSpace: spareSpace)))
+        }
     }
 }

@@ -5,6 +5,8 @@
 //     another directory           its file is changed
 
 import Basics
+import EmbeddedEngine
+import FileSystem
 import Glibc
 import Identity
 import PostgreSQLLog
@@ -70,11 +72,16 @@ enum UserRevocation {
 
     private static func revoke(_ uid: String, inDirectory directory: String) throws {
         try PathWords.checkDataDirectory(directory)
-        var found = stat()
         // The server could not read a file of another user.
-        guard stat(directory, &found) == 0, found.st_uid == geteuid() else {
+        guard Directory.status(of: directory).owner == geteuid() else {
             throw CommandFailure("run this as the user that owns \(directory), which the server runs as")
         }
-        try IdentityDirectory(dataDirectory: directory).revocations().revoke(uid: uid, before: moment)
+        // A server that starts meanwhile has the directory, and reads the file again.
+        let spareSpace = SpareSpace()
+        spareSpace.lend { bytes in
+            (try? EmbeddedEngine.whileUnused(directory) { $0.release(bytes) }) ?? false
+        }
+        try IdentityDirectory(dataDirectory: directory).revocations(spareSpace: spareSpace)
+            .revoke(uid: uid, before: moment)
     }
 }

@@ -55,7 +55,7 @@ enum PromoteCommand: MainThreadSubcommand {
             throw CommandFailure("\(directory) is not a replica")
         }
         // A replica that is running is found before its source takes no more writes.
-        try EmbeddedEngine.whileUnused(directory) {}
+        try EmbeddedEngine.whileUnused(directory) { _ in }
         if arguments[force] { return try promoteAlone(directory, source) }
         let client = try Replica.client(
             of: source, usesTLS: arguments[ServeSettings.followTLS],
@@ -65,7 +65,7 @@ enum PromoteCommand: MainThreadSubcommand {
         let version = try Replica.wait {
             try await takeLastCommit(of: source, client, as: successor, directory, progress)
         }
-        try EmbeddedEngine.whileUnused(directory) {
+        try EmbeddedEngine.whileUnused(directory) { _ in
             try ReplicaFile.remove(from: directory, beginsTimeline: false)
         }
         try StandardOutput.print("\(directory) promoted with all commits of \(source), up to \(time(version))")
@@ -78,7 +78,7 @@ enum PromoteCommand: MainThreadSubcommand {
         let version = store.publishedVersion.microseconds
         let lag = store.lagMicroseconds / 1_000_000
         store.close()
-        try EmbeddedEngine.whileUnused(directory) {
+        try EmbeddedEngine.whileUnused(directory) { _ in
             try ReplicaFile.remove(from: directory, beginsTimeline: true)
         }
         try StandardOutput.print(

@@ -214,7 +214,7 @@ struct BaseTests {
             do { try body() } catch { return (error as? StorageError)?.code }
             return nil
         }
-        try EmbeddedEngine.whileUnused(data) {
+        try EmbeddedEngine.whileUnused(data) { _ in
             #expect(code { try BasePlacing.settle(data) } == .locked)
             #expect(code { _ = try BaseReceiver(directory: data) } == .locked)
         }
@@ -232,7 +232,7 @@ struct BaseTests {
     @Test
     func `A lock alone does not count as a state of a data directory`() throws {
         let directory = TemporaryDirectory("base-lock")
-        try EmbeddedEngine.whileUnused(directory.path) {}
+        try EmbeddedEngine.whileUnused(directory.path) { _ in }
         #expect(try !BasePlacing.hasState(directory.path))
         try Data().write(to: URL(fileURLWithPath: directory.path(of: "TIMELINE")))
         #expect(try BasePlacing.hasState(directory.path))

@@ -32,6 +32,24 @@ struct RefusalTests {
         try expectClean(directory.path)
     }
 
+    /// Root alone may give files away, and is who this is about.
+    @Test
+    func `Root is refused where another user keeps data, and may read it`() throws {
+        try Store(directory.path).engine.close()
+        let other: uid_t = 65_534
+        try #require(chown(directory.path(of: "FORMAT"), other, other) == 0)
+        let error = #expect(throws: StorageError.self) { try Store(directory.path) }
+        #expect(error?.code == .inputOutput && error?.remedy?.contains("sudo -u '") == true)
+        #expect(code { try EmbeddedEngine.whileUnused(directory.path) { _ in } } == .inputOutput)
+        try expectClean(directory.path)
+        // A directory that is to get a state.
+        try #require(chown(directory.path, other, other) == 0)
+        #expect(code { try EmbeddedEngine.checkOwner(ofNew: directory.path) } == .inputOutput)
+        #expect(code { try EmbeddedEngine.checkOwner(ofNew: directory.path(of: "none")) } == nil)
+        try #require(chown(directory.path(of: "FORMAT"), 0, 0) == 0)
+        try Store(directory.path).engine.close()
+    }
+
     @Test
     func `An unknown format is refused and left alone`() throws {
         try Store(directory.path).engine.close()

@@ -37,6 +37,21 @@ struct RunSpaceTests {
         return space
     }
 
+    @Test
+    func `Without an engine a part of the slack is given back, and half of it stays`() throws {
+        _ = try openAndFill()
+        let piece = 64 << 10
+        let before = try File(disk.path(of: "space"), flags: O_RDONLY).byteCount()
+        #expect(RunSpace.release(piece, of: disk.path))
+        let file = try File(disk.path(of: "small"), flags: O_RDWR | O_CREAT)
+        try file.write(string: String(repeating: "x", count: piece / 2))
+        #expect(try File(disk.path(of: "space"), flags: O_RDONLY).byteCount() == before - piece)
+        while RunSpace.release(piece, of: disk.path) {}
+        let left = try File(disk.path(of: "space"), flags: O_RDONLY).byteCount()
+        #expect((Self.slack / 2..<Self.slack / 2 + piece).contains(left))
+        #expect(!RunSpace.release(piece, of: disk.path(of: "none")))
+    }
+
     private func isAdmitted(_ heldBytes: Int, _ space: RunSpace, deletes: Bool = true) throws -> Bool {
         do throws(StorageError) {
             try space.admit(heldBytes: heldBytes, mayUseReserve: deletes, isFinal: true)
