@@ -1067,6 +1067,7 @@ extension FieldNumber {
             @inlinable @inline(__always) package static var entry: Int { 2 }
             @inlinable @inline(__always) package static var indexEntries: Int { 3 }
             @inlinable @inline(__always) package static var indexBytes: Int { 4 }
+            @inlinable @inline(__always) package static var failure: Int { 5 }
         }
         /// The fields of `hearth.admin.v1.ApplyRulesRequest`.
         @usableFromInline package enum ApplyRulesRequest {

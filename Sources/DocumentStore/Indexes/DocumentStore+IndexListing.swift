@@ -16,6 +16,8 @@ package struct ListedIndex: Sendable {
     package var size: KeyRangeEstimate?
     /// Why its build cannot continue, in state `failed`.
     package var failure: String?
+    /// It stands for the entries of all fields, which every database of the store has.
+    package var isOfAllFields = false
 }
 
 extension DocumentStore {
@@ -23,7 +25,7 @@ extension DocumentStore {
     /// several fields first. An override is ready when the index entries that it excludes are removed and those that
     /// it asks for are there; one that was lifted is listed until then. Indexes that were made on
     /// demand are listed as overrides with the time of their last use; `*` of group `*` stands for the entries that all
-    /// fields have until they are unused.
+    /// fields have until they are unused, or that are being made.
     package func indexListing(in database: DatabaseName) -> [ListedIndex] {
         guard let number = databases.number(of: database) else { return [] }
         let declared = declaredIndexes(in: database)
@@ -31,10 +33,7 @@ extension DocumentStore {
         let groups = indexState.current.groups
         var implied: [IndexShape] = []
         var overrides: [ListedIndex] = []
-        if let since = groups.common.allKeptSince {
-            let all = FieldOverride(collectionID: "*", field: nil, indexes: .automatic, lastUse: since)
-            overrides.append(ListedIndex(json: all.json, state: .ready))
-        }
+        if let all = listedIndexOfAllFields { overrides.append(all) }
         for group in groups.all where group.database == number {
             let isReady = group.state.isComplete(at: published)
             for override in group.overrides where !override.isAdaptive || override.field != nil {
@@ -61,6 +60,20 @@ extension DocumentStore {
                 json: $0.shape.json, state: $0.state, size: size(of: [$0.shape], in: number),
                 failure: $0.state == .failed ? indexFailure(of: $0.shape, in: database) : nil)
         } + overrides
+    }
+
+    /// What stands for the entries of all fields; nil if nothing is to be said of them.
+    private var listedIndexOfAllFields: ListedIndex? {
+        let states = indexState.current
+        let common = states.groups.common
+        let failure =
+            (states.automatic.hasWork ? failedBuilds.message(of: .automatic) : nil)
+            ?? (common.state.hasWork ? failedBuilds.message(of: IndexBuild(common)) : nil)
+        guard states.automatic.hasWork || failure != nil || common.allKeptSince != nil else { return nil }
+        let all = FieldOverride(collectionID: "*", field: nil, indexes: .automatic, lastUse: common.allKeptSince)
+        return ListedIndex(
+            json: all.json, state: failure != nil ? .failed : states.automatic.hasWork ? .building : .ready,
+            failure: failure, isOfAllFields: true)
     }
 
     /// About how many documents and entries the builds and drops of a database have still to visit; 0 when they are

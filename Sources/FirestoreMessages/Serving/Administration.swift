@@ -209,7 +209,7 @@ package struct ListIndexesResponse: TableMessage, Equatable, Sendable {
 
     /// An index or an override, and how far it is.
     package struct Entry: TableMessage, Equatable, Sendable {
-        /// `BUILDING`, `READY` or `DROPPING`; or ``ListIndexesResponse/wanted``.
+        /// `BUILDING`, `READY`, `DROPPING`, `WAITING` or `FAILED`; or ``ListIndexesResponse/wanted``.
         package var state: String
         /// The entry of `firestore.indexes.json`.
         package var json: String
@@ -217,19 +217,22 @@ package struct ListIndexesResponse: TableMessage, Equatable, Sendable {
         /// index that is wanted, how many queries lacked it, and the documents that these read.
         package var entries: Int64
         package var bytes: Int64
+        /// Why the build cannot continue now, in the state `FAILED`; else empty.
+        package var failure: String
 
-        package init(state: String, json: String, entries: Int64 = 0, bytes: Int64 = 0) {
+        package init(state: String, json: String, entries: Int64 = 0, bytes: Int64 = 0, failure: String = "") {
             self.state = state
             self.json = json
             self.entries = entries
             self.bytes = bytes
+            self.failure = failure
         }
 
         static let table = unsafe MessageTable(
             Entry(state: "", json: ""), held__admin__listed_index__init, hearth__admin__v1__listed_index__init,
             [
                 .text(\.state, \.state), .text(\.json, \.entry), .number(\.entries, \.index_entries),
-                .number(\.bytes, \.index_bytes),
+                .number(\.bytes, \.index_bytes), .text(\.failure, \.failure),
             ])
     }
 

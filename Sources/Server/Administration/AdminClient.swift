@@ -63,14 +63,12 @@ package enum AdminClient {
         _ = try call(.adminApplyIndexes, wanted.request(database: database), directory, as: EmptyMessage.self)
     }
 
-    /// The indexes and overrides of a database: the state and the entry of `firestore.indexes.json`.
+    /// The indexes and overrides of a database.
     package static func listIndexes(
         of database: DatabaseName, directory: String
-    ) throws(Failure) -> [(state: String, json: String, entries: Int, bytes: Int)] {
+    ) throws(Failure) -> [ListIndexesResponse.Entry] {
         let request = ListIndexesRequest(database: "\(database)")
-        return try call(.adminListIndexes, request, directory, as: ListIndexesResponse.self).entries.map {
-            ($0.state, $0.json, Int(clamping: $0.entries), Int(clamping: $0.bytes))
-        }
+        return try call(.adminListIndexes, request, directory, as: ListIndexesResponse.self).entries
     }
 
     /// Where the server listens: `HOST:PORT`.

@@ -122,12 +122,12 @@ extension FieldOverride.Modes {
         }
     }
 
-    func adminMessages(of path: String, isSettled: Bool) -> [AdminIndex] {
+    func adminMessages(of path: String, _ state: AdminIndex.State) -> [AdminIndex] {
         singleFieldIndexes.map { index in
             AdminIndex(
                 queryScope: AdminIndex.QueryScope(spansGroup: index.isGroup),
                 fields: [AdminIndex.Field(path: path, mode: AdminIndex.Field.Mode(index.kind))],
-                state: isSettled ? .ready : .creating)
+                state: state)
         }
     }
 }

@@ -150,11 +150,7 @@ final class AdminService {
 
     private func listIndexes(_ call: Call, _ message: ListIndexesRequest) throws {
         let database = try DatabaseName(message.database)
-        let present = context.store.indexListing(in: database).map {
-            ListIndexesResponse.Entry(
-                state: $0.state.rawValue, json: $0.json, entries: Int64($0.size?.entries ?? 0),
-                bytes: Int64($0.size?.bytes ?? 0))
-        }
+        let present = context.store.indexListing(in: database).map(ListIndexesResponse.Entry.init)
         let declared = Set(present.map(\.json))
         let wanted = context.store.wantedIndexes.all(in: database).filter { !declared.contains($0.json) }
         let entries =

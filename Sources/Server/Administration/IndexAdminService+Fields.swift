@@ -22,8 +22,9 @@ extension IndexAdminService {
         let isSettled = settings?.isSettled ?? true
         let own = settings?.declared.first { $0.field == name.field }
         let modes = FieldOverride.modes(of: name.field?.utf8Segments ?? [], by: overrides)
+        let state: AdminIndex.State = isSettled ? .ready : settings?.failure == nil ? .creating : .needsRepair
         var config = AdminField.IndexConfig(
-            indexes: modes.adminMessages(of: name.path, isSettled: isSettled), isReverting: !isSettled)
+            indexes: modes.adminMessages(of: name.path, state), isReverting: !isSettled)
         if own?.indexes == nil {
             config.usesAncestorConfig = true
             config.ancestorField = "\(Self.ancestor(of: name, overrides))"
@@ -31,23 +32,12 @@ extension IndexAdminService {
         var ttl: AdminField.TTLConfig?
         if let field = name.field, own?.expires == true {
             let shape = IndexShape.group(name.group.collectionID, field, .ascending)
-            let isReady = store.declaredIndexes(in: name.group.database).contains {
-                $0.shape == shape && $0.state == .ready
+            let index = store.declaredIndexes(in: name.group.database).first {
+                $0.shape == shape && $0.state != .dropping
             }
-            ttl = AdminField.TTLConfig(state: isReady ? .active : .creating)
+            ttl = AdminField.TTLConfig(state: AdminField.TTLConfig.State(index?.state ?? .building))
         }
         return AdminField(name: "\(name)", indexConfig: config, ttlConfig: ttl)
-    }
-
-    /// Why the entries of a field cannot be brought in line with its settings now; nil if they can.
-    func fieldFailure(_ name: AdminFieldName) -> String? {
-        let database = name.group.database
-        let settings = store.fieldSettings(in: database).first {
-            $0.collectionID.hasSameUTF8(as: name.group.collectionID)
-        }
-        let own = settings?.declared.first { $0.field == name.field }
-        if let failure = settings?.failure { return failure }
-        return own?.shapes.lazy.compactMap { [store] in store.indexFailure(of: $0, in: database) }.first
     }
 
     /// The field whose settings a field without its own has: of the nearest map around it, else of `*`.
@@ -138,5 +128,16 @@ private struct FieldFilter {
 
     func admits(_ override: FieldOverride) -> Bool {
         admitsIndexes && override.indexes != nil || admitsExpiry && override.expires
+    }
+}
+
+extension AdminField.TTLConfig.State {
+    /// - Parameter progress: of the index by which expired documents are found.
+    fileprivate init(_ progress: DocumentStore.IndexProgress) {
+        switch progress {
+        case .ready: self = .active
+        case .failed: self = .needsRepair
+        case .building, .dropping, .waiting: self = .creating
+        }
     }
 }

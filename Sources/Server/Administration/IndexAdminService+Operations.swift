@@ -13,7 +13,7 @@ extension IndexAdminService {
         case .index(let database, let identifier):
             let found = builds(in: database).first { $0.shape.identifier == identifier }
             guard let found else { throw RequestError(.notFound, "There is no operation \(operation.name).") }
-            return build(of: found.shape, found.state, in: database)
+            return Self.build(of: found.shape, found.state, in: database)
         case .field(let name): return try change(of: name)
         case .database(let name, let change, let version): return try self.operation(name, change, version)
         }
@@ -29,18 +29,18 @@ extension IndexAdminService {
         return builds.map { (shape: $0.key, state: $0.value) }
     }
 
-    /// An operation that has failed is tried again: it may be in progress later, and succeed.
-    private func build(
+    /// A build that cannot continue is tried again, so its operation is in progress: one that has ended may never be in
+    /// progress again. The state of the index says it.
+    private static func build(
         of shape: IndexShape, _ state: DocumentStore.IndexProgress, in database: DatabaseName
     ) -> LongRunningOperation {
         let index = shape.adminMessage(in: database, AdminIndex.State(state))
         let (operationState, result): (OperationState, LongRunningOperation.Result?) =
             switch state {
-            case .building, .waiting: (.processing, nil)
+            case .building, .waiting, .failed: (.processing, nil)
             case .ready: (.successful, .response(AnyMessage(index, type: "google.firestore.admin.v1.Index")))
             case .dropping:
                 (.cancelled, .error(StatusMessage(code: .cancelled, message: "The index was deleted.")))
-            case .failed: (.failed, .error(Self.failure(store.indexFailure(of: shape, in: database) ?? "")))
             }
         let metadata = IndexOperationMetadata(index: index.name, state: operationState)
         return LongRunningOperation(
@@ -48,24 +48,13 @@ extension IndexAdminService {
             metadata: AnyMessage(metadata, type: IndexOperationMetadata.type), result: result)
     }
 
-    private static func failure(_ cause: String) -> StatusMessage {
-        StatusMessage(code: .failedPrecondition, message: "The index cannot be built now, and is tried again: \(cause)")
-    }
-
     private func change(of name: AdminFieldName) throws(RequestError) -> LongRunningOperation {
         let field = try field(name)
-        let type = "google.firestore.admin.v1.Field"
-        if let cause = fieldFailure(name) {
-            let metadata = FieldOperationMetadata(field: field.name, state: .failed)
-            return LongRunningOperation(
-                name: AdminOperation.field(name).name,
-                metadata: AnyMessage(metadata, type: FieldOperationMetadata.type), result: .error(Self.failure(cause)))
-        }
         let isDone = field.indexConfig?.isReverting != true && (field.ttlConfig.map { $0.state == .active } ?? true)
         let metadata = FieldOperationMetadata(field: field.name, state: isDone ? .successful : .processing)
         return LongRunningOperation(
             name: AdminOperation.field(name).name, metadata: AnyMessage(metadata, type: FieldOperationMetadata.type),
-            result: isDone ? .response(AnyMessage(field, type: type)) : nil)
+            result: isDone ? .response(AnyMessage(field, type: "google.firestore.admin.v1.Field")) : nil)
     }
 
     /// The operations of all indexes and fields that are declared, finished ones too.
@@ -74,7 +63,7 @@ extension IndexAdminService {
         let parent = request.name.hasSuffix(suffix) ? String(request.name.dropLast(suffix.count)) : request.name
         let database = try DatabaseName(parent)
         guard request.filter.isEmpty else { throw .invalidArgument("Operations cannot be filtered.") }
-        var all = builds(in: database).map { build(of: $0.shape, $0.state, in: database) }
+        var all = builds(in: database).map { Self.build(of: $0.shape, $0.state, in: database) }
         for settings in store.fieldSettings(in: database) {
             let group = AdminGroup(database: database, collectionID: settings.collectionID)
             for override in settings.declared { all.append(try change(of: AdminFieldName(group, override.field))) }

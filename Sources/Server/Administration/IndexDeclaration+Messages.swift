@@ -1,7 +1,7 @@
 internal import Basics
 internal import DocumentModel
-internal import DocumentStore
-internal import FirestoreMessages
+package import DocumentStore
+package import FirestoreMessages
 internal import Indexing
 internal import TextAnalysis
 
@@ -142,5 +142,13 @@ extension FieldOverride {
                 }
             },
             ttl: expires)
+    }
+}
+
+extension ListIndexesResponse.Entry {
+    package init(_ index: ListedIndex) {
+        self.init(
+            state: index.state.rawValue, json: index.json, entries: Int64(index.size?.entries ?? 0),
+            bytes: Int64(index.size?.bytes ?? 0), failure: index.failure ?? "")
     }
 }

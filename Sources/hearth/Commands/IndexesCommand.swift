@@ -25,7 +25,8 @@ enum IndexesCommand: AsyncSubcommand {
         index with its state: BUILDING, READY or DROPPING, and for indexes over several fields
         or collection groups about how many entries are on disk, and their bytes. An index for
         searches is WAITING if the server lacks the libraries ICU and Snowball. An index is
-        FAILED if its build cannot continue; the log of the server says why, and it is tried again.
+        FAILED if its build cannot continue, with the reason; it is tried again. The field * of
+        the collection group * stands for the entries of all fields while they are being made.
 
         suggest prints a firestore.indexes.json: the declared indexes, and those that queries
         since the start of the server would have been cheaper with, or were refused without
@@ -53,7 +54,11 @@ enum IndexesCommand: AsyncSubcommand {
 
     static let data = Flag("data", "DIR", default: "./hearth-data", help: "The data directory.")
     static let json = Flag(
-        switch: "json", help: "list prints objects with the members state, index, entries and bytes.")
+        switch: "json",
+        help: """
+            list prints objects with the members state, index, entries and bytes; an index that is FAILED has the \
+            reason in failure.
+            """)
     static let flagGroups = [
         FlagGroup(
             heading: "Flags",
@@ -81,25 +86,31 @@ enum IndexesCommand: AsyncSubcommand {
         }
     }
 
-    private static func print(_ index: Listing.Element, isJSON: Bool) throws {
+    private static func print(_ index: ListIndexesResponse.Entry, isJSON: Bool) throws {
         if isJSON {
             let state = JSONText.quoted(index.state)
+            let failure = index.failure.isEmpty ? "" : ",\"failure\":\(JSONText.quoted(index.failure))"
             return try StandardOutput.print(
-                "{\"state\":\(state),\"index\":\(index.json),\"entries\":\(index.entries),\"bytes\":\(index.bytes)}")
+                "{\"state\":\(state),\"index\":\(index.json),\"entries\":\(index.entries),\"bytes\":\(index.bytes)"
+                    + "\(failure)}")
         }
         let size = index.entries > 0 ? "\tabout \(index.entries) entries, \(index.bytes) bytes" : ""
-        try StandardOutput.print("\(index.state)\t\(index.json)\(size)")
+        let failure = index.failure.isEmpty ? "" : "\t\(index.failure)"
+        try StandardOutput.print("\(index.state)\t\(index.json)\(size)\(failure)")
     }
 
     /// Prints a `firestore.indexes.json` that has what is declared and what queries lacked.
-    private static func suggest(_ listing: Listing) throws {
+    private static func suggest(_ listing: [ListIndexesResponse.Entry]) throws {
         for index in listing where index.state == ListIndexesResponse.wanted {
             StandardError.write("\(index.json): \(index.entries) queries read \(index.bytes) documents\n")
         }
         // An override has its field beside its indexes, an index has fields in it.
         let kept = listing.filter { $0.state != DocumentStore.IndexProgress.dropping.rawValue }.map(\.json)
-        let overrides = try kept.filter { try JSONObject(Array($0.utf8)).has("fieldPath") }
-        let indexes = kept.filter { !overrides.contains($0) }
+        let overrides = try kept.filter {
+            let entry = try JSONObject(Array($0.utf8))
+            return try entry.has("fieldPath") && entry.string("collectionGroup") != "*"
+        }
+        let indexes = try kept.filter { try !JSONObject(Array($0.utf8)).has("fieldPath") }
         let parts = [("indexes", indexes), ("fieldOverrides", overrides)].map { name, entries -> String in
             let lines = entries.map { "\n    \($0)" }.joined(separator: ",")
             return "  \"\(name)\": [\(lines)\(entries.isEmpty ? "" : "\n  ")]"
@@ -125,7 +136,9 @@ enum IndexesCommand: AsyncSubcommand {
         defer { line.clear() }
         var total = 0
         while true {
-            let unfinished = store.indexListing(in: database).filter { $0.state != .ready && $0.state != .waiting }
+            let unfinished = store.indexListing(in: database).filter {
+                $0.state != .ready && $0.state != .waiting && !$0.isOfAllFields
+            }
             if unfinished.isEmpty { break }
             if unfinished.allSatisfy({ $0.state == .failed }) {
                 let failures = unfinished.map { "\($0.json): \($0.failure ?? "")" }
@@ -156,14 +169,12 @@ enum IndexesCommand: AsyncSubcommand {
         }
     }
 
-    private typealias Listing = [(state: String, json: String, entries: Int, bytes: Int)]
-
-    private static func list(_ database: DatabaseName, _ arguments: ParsedArguments) async throws -> Listing {
+    private static func list(
+        _ database: DatabaseName, _ arguments: ParsedArguments
+    ) async throws -> [ListIndexesResponse.Entry] {
         guard try asksAddress(arguments) else { return try list(database, in: arguments[data]) }
         return try await ReadingFlags.withClient(arguments, of: arguments[ServerFlags.address]) { client in
-            try await client.listIndexes(of: database).map {
-                ($0.state, $0.json, Int(clamping: $0.entries), Int(clamping: $0.bytes))
-            }
+            try await client.listIndexes(of: database)
         }
     }
 
@@ -176,7 +187,7 @@ enum IndexesCommand: AsyncSubcommand {
         return given.address || !arguments.has(data) && arguments.has(ServerFlags.address)
     }
 
-    private static func list(_ database: DatabaseName, in directory: String) throws -> Listing {
+    private static func list(_ database: DatabaseName, in directory: String) throws -> [ListIndexesResponse.Entry] {
         do throws(AdminClient.Failure) {
             return try AdminClient.listIndexes(of: database, directory: directory)
         } catch {
@@ -185,9 +196,7 @@ enum IndexesCommand: AsyncSubcommand {
         try PathWords.checkDataDirectory(directory)
         let store = try DocumentStore.open(.forTool(directory))
         defer { store.close() }
-        return store.indexListing(in: database).map {
-            ($0.state.rawValue, $0.json, $0.size?.entries ?? 0, $0.size?.bytes ?? 0)
-        }
+        return store.indexListing(in: database).map(ListIndexesResponse.Entry.init)
     }
 }
 

@@ -69,6 +69,39 @@ struct FailedBuildTests {
     }
 
     @Test
+    func `A build of the automatic indexes that meets damage is listed with the cause`() async throws {
+        let first = try StoreHarness(database: "d") { $0.automaticIndexes = .off }
+        let padding = String(repeating: "x", count: 1_000)
+        for start in stride(from: 0, to: 1_000, by: 100) {
+            try await first.commit(
+                (start..<start + 100).map { number in
+                    let text = number == 500 ? Self.marker + padding : padding
+                    return .set("c/d\(1_000 + number)", ["a": 1, "s": .string(text)])
+                })
+        }
+        try await first.commit([.set("e/x", ["a": 1, "b": 2])])
+        try first.store.checkpoint()
+        first.store.close()
+        let damage = try FileDamage(of: Self.marker, in: first.directory.path(of: "data/runs"))
+
+        let harness = try StoreHarness(in: first.directory, clock: first.clock, database: "d")
+        let store = harness.store
+        func listed() -> [ListedIndex] { store.indexListing(in: harness.database).filter(\.isOfAllFields) }
+        try await eventually("the build has failed") { listed().map(\.state) == [.failed] }
+        let cause = try #require(listed().first?.failure)
+        #expect(cause.contains("data/runs/"), "\(cause)")
+        #expect(store.statistics.indexBuildsFailed == 1)
+        try damage.mend()
+        try await eventually("the build ends") {
+            harness.clock.advance(milliseconds: 10_000)
+            store.noticeTime()
+            return listed().isEmpty
+        }
+        #expect(store.statistics.indexBuildsFailed == 0)
+        store.close()
+    }
+
+    @Test
     func `A build that fails is tried later and later, and is forgotten when it is dropped`() {
         let failed = FailedBuilds()
         let build = IndexBuild.declared(database: 1, number: 2, isDropped: false)

@@ -576,7 +576,7 @@ struct  Held__Admin__ListedIndex
 {
   ProtobufCMessage base;
   /*
-   * BUILDING, READY or DROPPING; or WANTED: the index is not declared, and queries since the start of the server would
+   * BUILDING, READY, DROPPING, WAITING or FAILED; or WANTED: the index is not declared, and queries since the start of the server would
    * have been cheaper with it. Then index_entries is the number of these queries, and index_bytes that of the documents
    * that they read.
    */
@@ -590,10 +590,14 @@ struct  Held__Admin__ListedIndex
    */
   int64_t index_entries;
   int64_t index_bytes;
+  /*
+   * In the state FAILED: why the build cannot continue now. It is tried again.
+   */
+  ProtobufCBinaryData failure;
 };
 #define HELD__ADMIN__LISTED_INDEX__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__listed_index__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0 }
+    , {0,NULL}, {0,NULL}, 0, 0, {0,NULL} }
 
 
 struct  Held__Admin__ApplyRulesRequest

@@ -1661,7 +1661,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__list_indexes_response__descr
   (ProtobufCMessageInit) hearth__admin__v1__list_indexes_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor hearth__admin__v1__listed_index__field_descriptors[4] =
+static const ProtobufCFieldDescriptor hearth__admin__v1__listed_index__field_descriptors[5] =
 {
   {
     "state",
@@ -1711,9 +1711,22 @@ static const ProtobufCFieldDescriptor hearth__admin__v1__listed_index__field_des
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "failure",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ListedIndex, failure),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned hearth__admin__v1__listed_index__field_indices_by_name[] = {
   1,   /* field[1] = entry */
+  4,   /* field[4] = failure */
   3,   /* field[3] = index_bytes */
   2,   /* field[2] = index_entries */
   0,   /* field[0] = state */
@@ -1721,7 +1734,7 @@ static const unsigned hearth__admin__v1__listed_index__field_indices_by_name[] =
 static const ProtobufCIntRange hearth__admin__v1__listed_index__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor hearth__admin__v1__listed_index__descriptor =
 {
@@ -1731,7 +1744,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__listed_index__descriptor =
   "Hearth__Admin__V1__ListedIndex",
   "hearth.admin.v1",
   sizeof(Hearth__Admin__V1__ListedIndex),
-  4,
+  5,
   hearth__admin__v1__listed_index__field_descriptors,
   hearth__admin__v1__listed_index__field_indices_by_name,
   1,  hearth__admin__v1__listed_index__number_ranges,

@@ -576,7 +576,7 @@ struct  Hearth__Admin__V1__ListedIndex
 {
   ProtobufCMessage base;
   /*
-   * BUILDING, READY or DROPPING; or WANTED: the index is not declared, and queries since the start of the server would
+   * BUILDING, READY, DROPPING, WAITING or FAILED; or WANTED: the index is not declared, and queries since the start of the server would
    * have been cheaper with it. Then index_entries is the number of these queries, and index_bytes that of the documents
    * that they read.
    */
@@ -590,10 +590,14 @@ struct  Hearth__Admin__V1__ListedIndex
    */
   int64_t index_entries;
   int64_t index_bytes;
+  /*
+   * In the state FAILED: why the build cannot continue now. It is tried again.
+   */
+  char *failure;
 };
 #define HEARTH__ADMIN__V1__LISTED_INDEX__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__listed_index__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0 }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, (char *)protobuf_c_empty_string }
 
 
 struct  Hearth__Admin__V1__ApplyRulesRequest
