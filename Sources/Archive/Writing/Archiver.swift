@@ -31,6 +31,7 @@ package final class Archiver: Sendable {
         var isMakingBase = false
         var baseOutcome: Result<ArchiveBase, StorageError>?
         var statistics = ArchiveStatistics()
+        var failureReport = RepeatedReport()
         /// This server is the one that archives.
         var isWriting: Bool
         /// When the archive was complete, on the monotonic clock.
@@ -237,12 +238,16 @@ extension Archiver {
     }
 
     private func noteFailure(_ error: StorageError) {
-        let wasLocked = state.update { state in
+        let (wasLocked, isDue) = state.update { state in
             defer { state.statistics.failure = error }
             state.statistics.failures += 1
-            return state.statistics.failure?.code == .locked
+            if state.statistics.failure == nil { state.failureReport = RepeatedReport() }
+            return (
+                state.statistics.failure?.code == .locked,
+                state.failureReport.isDue("\(error)", at: SystemClock.monotonicMilliseconds())
+            )
         }
-        guard error.code == .locked else { return settings.onEvent(.failing(error)) }
+        guard error.code == .locked else { return isDue ? settings.onEvent(.failing(error)) : () }
         if !wasLocked { settings.onEvent(.waiting) }
     }
 

@@ -11,6 +11,8 @@ package final class ReplicationState: Sendable {
     private let wakers = Mutex<[UInt64: @Sendable () -> Void]>([:])
     private let wakerCount = Atomic<Int>(0)
 
+    private let failureReport = Mutex(RepeatedReport())
+
     /// What was derived from the records. A follower always keeps it, a leader while it has followers.
     package let derived = DerivedHashes()
     /// The same by key space, for the groups of a shared log.
@@ -21,6 +23,11 @@ package final class ReplicationState: Sendable {
 
     /// A stream to a replica has begun or ended.
     package func countFollower(_ change: Int) { followerCount.add(change, ordering: .relaxed) }
+
+    /// Whether a failure to read the log for a replica is to be reported: each further stream meets it again.
+    package func isNews(failure: String) -> Bool {
+        failureReport.withLock { $0.isDue(failure, at: SystemClock.monotonicMilliseconds()) }
+    }
 
     /// Calls `wake` after each group of commits, on a thread of the store, until ``stopWaking(_:)``. A group that is
     /// published meanwhile may be missed.

@@ -232,7 +232,7 @@ private struct FollowSource: Sendable {
         } catch let error as StorageError where error.code == .versionTooOld {
             feed.finish(RequestError(.unavailable, "The replica is too slow: the log does not have what comes next."))
         } catch {
-            log(.error, "follow_failed", ["message": "\(error)"])
+            if replication.isNews(failure: "\(error)") { log(.error, "follow_failed", ["message": "\(error)"]) }
             feed.finish(RequestError(.internal, "The log cannot be read."))
         }
         wake()

@@ -61,6 +61,7 @@ final class FollowerTask: Sendable {
         task.withLock {
             $0 = Task { [self] in
                 var pause = Self.pauseMillisecondsMin
+                var report = RepeatedReport()
                 while !Task.isCancelled {
                     do {
                         let contact = Contact()
@@ -69,7 +70,10 @@ final class FollowerTask: Sendable {
                         if !isWanted { return onEnd() }
                     } catch {
                         if Task.isCancelled { return }
-                        log(.warning, "follow_interrupted", ["source": source, "message": ErrorText.describe(error)])
+                        let message = ErrorText.describe(error)
+                        if report.isDue(message, at: SystemClock.monotonicMilliseconds()) {
+                            log(.warning, "follow_interrupted", ["source": source, "message": message])
+                        }
                     }
                     target.ended()
                     try? await Task.sleep(for: .milliseconds(pause))
