@@ -113,6 +113,9 @@ package struct ServerTLS: Sendable {
     package var handshakesMax = 256
 
     package init(context: @escaping @Sendable () -> TLSContext) { self.context = context }
+
+    /// When the certificate for new connections expires, in seconds since 1970; nil if it does not.
+    package var certificateExpires: Int64? { context().certificateExpires }
 }
 
 /// How connections reach the loops of a server.

@@ -40,9 +40,9 @@ struct TLSTests {
         let get = try HearthBinary.run(["get", "c/a"] + address, environment: ["HEARTH_TLS_CA": ca])
         #expect(get.status == 0 && get.output.contains("7"), "\(get.errors)")
         let plain = try HearthBinary.run(["get", "c/a", "--timeout", "1s"] + address)
-        #expect(plain.status == 1 && plain.errors.contains("this port requires TLS"), "\(plain.errors)")
+        #expect(plain.status == 1 && plain.errors.contains("this port requires TLS. Add --tls"), "\(plain.errors)")
         let system = try HearthBinary.run(["get", "c/a", "--tls", "--timeout", "1s"] + address)
-        #expect(system.status == 1 && system.errors.contains("certificate"), "\(system.errors)")
+        #expect(system.status == 1 && system.errors.contains("--tls-ca FILE names the authority"), "\(system.errors)")
         #expect(server.stop() == 0)
     }
 
@@ -106,6 +106,39 @@ struct TLSTests {
         #expect(server.process.waitForError("parts=tls"))
         #expect(try subject().contains("subject: CN=second"))
         #expect(server.stop() == 0)
+    }
+
+    @Test
+    func `A certificate that expires soon, or has expired, is logged, and the metrics have its end`() throws {
+        func flags(_ days: Int) throws -> [String] {
+            let issued = authority.issue(["IP:127.0.0.1"], valid: -3600 * 24...86_400 * days + 3600)
+            return try [
+                "--tls-cert", write("server.pem", issued.certificate), "--tls-key",
+                write("server.key", issued.key.privatePEM),
+            ]
+        }
+        func daysLeft(_ server: ServerProcess) throws -> Double? {
+            let page = try run("curl", ["-sk", "https://127.0.0.1:\(server.port)/metrics"]).output
+            let prefix = "hearth_tls_certificate_expiry_seconds "
+            let line = page.split(separator: "\n").first { $0.hasPrefix(prefix) }
+            let end = line.flatMap { Double($0.dropFirst(prefix.count)) }
+            return end.map { ($0 - Date().timeIntervalSince1970) / 86_400 }
+        }
+        let server = try serve(flags(30))
+        #expect(try daysLeft(server).map { $0 > 29 && $0 < 31 } == true)
+        #expect(!server.process.errors.contains("event=certificate_expires"))
+        _ = try flags(2)
+        server.process.signal(SIGHUP)
+        #expect(server.process.waitForError("send SIGHUP before that"))
+        #expect(try daysLeft(server).map { $0 > 1 && $0 < 3 } == true)
+        _ = try flags(-1)
+        server.process.signal(SIGHUP)
+        #expect(server.process.waitForError("clients refuse an expired certificate"))
+        #expect(server.stop() == 0)
+        let plain = try ServerProcess(data: directory.path(of: "data"))
+        let page = try run("curl", ["-s", "http://127.0.0.1:\(plain.port)/metrics"]).output
+        #expect(page.contains("\nhearth_tls_certificate_expiry_seconds +Inf\n"))
+        #expect(plain.stop() == 0)
     }
 
     @Test

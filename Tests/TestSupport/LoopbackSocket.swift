@@ -35,7 +35,16 @@ package enum LoopbackSocket {
     /// Until this process ends, the system gives the port to no other program that asks for any port, and to no
     /// outgoing connection: a socket is bound to it that does not listen. A server that sets `SO_REUSEADDR`, as most
     /// do, can listen on it.
-    package static func reservePort() throws(ReservationError) -> Int {
+    package static func reservePort() throws(ReservationError) -> Int { try bind().port }
+
+    /// A port to which connections can be made, and on which nobody ever says anything, until this process ends.
+    package static func silentPort() throws(ReservationError) -> Int {
+        let (descriptor, port) = try bind()
+        guard listen(descriptor, 16) == 0 else { throw ReservationError(code: errno) }
+        return port
+    }
+
+    private static func bind() throws(ReservationError) -> (descriptor: Int32, port: Int) {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var one: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
@@ -45,7 +54,7 @@ package enum LoopbackSocket {
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let result = withUnsafeMutablePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(descriptor, pointer, length) == 0 ? getsockname(descriptor, pointer, &length) : -1
+                Glibc.bind(descriptor, pointer, length) == 0 ? getsockname(descriptor, pointer, &length) : -1
             }
         }
         guard result == 0 else {
@@ -53,7 +62,7 @@ package enum LoopbackSocket {
             close(descriptor)
             throw ReservationError(code: code)
         }
-        return Int(UInt16(bigEndian: address.sin_port))
+        return (descriptor, Int(UInt16(bigEndian: address.sin_port)))
     }
 
     /// No port could be reserved.

@@ -355,8 +355,9 @@ final class ConnectionPool: @unchecked Sendable {
     private var connectionFailure: String { lastConnectionFailure ?? "it has not replied yet" }
 
     private var unreachable: String {
-        let sentence = "The server \(configuration.address) cannot be reached: \(connectionFailure)."
-        return configuration.remedy.isEmpty ? sentence : "\(sentence) \(configuration.remedy)"
+        let reason = connectionFailure
+        let sentence = "The server \(configuration.address) cannot be reached: \(reason)."
+        return configuration.remedy.map { "\(sentence) \($0(reason))" } ?? sentence
     }
 
     /// Calls that wait for a connection and have not ended.

@@ -171,7 +171,8 @@ package final class DatabaseServer: Sendable {
                 collections: collections,
                 listenerBytesMax: group.loops.count * configuration.service.listeners.heldBytesMax,
                 memoryBudget: configuration.memoryBudget,
-                limited: { [authorization = configuration.authorization] in authorization?.limitedRequests ?? [] })
+                limited: { [authorization = configuration.authorization] in authorization?.limitedRequests ?? [] },
+                certificateExpires: { [tls = configuration.transport.tls] in tls?.certificateExpires })
             let readiness = Readiness(stores)
             let pages = ServerPages(readiness: readiness, metrics: metrics)
             var http = configuration.http

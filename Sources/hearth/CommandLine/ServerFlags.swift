@@ -56,10 +56,21 @@ enum ServerFlags {
         configuration.connectTimeout = min(timeout, connectTimeMax)
         configuration.outageMax = timeout
         configuration.outageNoticeAfter = noticeAfter
-        if ownToken == nil { configuration.remedy = "Start one with hearth serve, or name another one with --address." }
+        if ownToken == nil { configuration.remedy = { remedy(for: $0) } }
         let name = configuration.address
         configuration.outageNotice = { CommandRouter.complain("waiting for \(name): \($0)") }
         return configuration
+    }
+
+    /// What helps where a server cannot be reached.
+    private static func remedy(for reason: String) -> String {
+        if reason.contains("this port requires TLS") {
+            return "Add --tls, or --tls-ca FILE with the authority of its certificate."
+        }
+        if reason.contains("the peer's certificate") {
+            return "--tls-ca FILE names the authority of its certificate, if that is not one of the system's."
+        }
+        return "Start one with hearth serve, or name another one with --address."
     }
 
     /// What addresses of a server's pages begin with; nil for a store in this process and for a Unix socket.

@@ -63,16 +63,7 @@ enum StandardOutput {
     // MARK: The reader
 
     /// Ends the process as a closed pipe ends others that write to it: by SIGPIPE.
-    static func endOfPipe() -> Never {
-        var set = sigset_t()
-        sigemptyset(&set)
-        sigaddset(&set, SIGPIPE)
-        signal(SIGPIPE, SIG_DFL)
-        pthread_sigmask(SIG_UNBLOCK, &set, nil)
-        raise(SIGPIPE)
-        // As a shell reports that signal.
-        _exit(128 + SIGPIPE)
-    }
+    static func endOfPipe() -> Never { Shutdown.end(by: SIGPIPE) }
 
     /// From now on the process ends as soon as the reader of the output closes it, also while nothing is written. Only
     /// a pipe or a socket has such a reader.

@@ -51,6 +51,7 @@ enum ServeCommand: MainThreadSubcommand {
         if arguments[ConfigurationCheck.flag] {
             return try ConfigurationCheck.print(arguments, configuration, tls: tls)
         }
+        let start = InterruptibleStart(log)
         let fork = try makeFork(arguments)
         defer { fork?.remove() }
         if let fork { configuration.store.directory = fork.directory }
@@ -64,6 +65,8 @@ enum ServeCommand: MainThreadSubcommand {
         let data = configuration.store.directory
         try ClusterFlags.check(arguments, data: data, archive: arguments.value(of: ArchiveFlags.archive))
         let cluster = try ClusterStores.make(arguments, data: data, DatabaseLimits(configuration.store), log)
+        // What waits for others in a cluster ends in order itself.
+        if cluster != nil { start.end() }
         try cluster?.prepare(&configuration, arguments)
         let exports = try ServeExports(arguments, configuration.store, log)
         let history = RulesHistory(dataDirectory: data, spareSpace: configuration.spareSpace)
@@ -111,6 +114,7 @@ enum ServeCommand: MainThreadSubcommand {
             throw CommandFailure(
                 "cannot serve \(data): \(ErrorText.describe(error))\(advice(on: error, configuration.unixSocket))")
         }
+        start.end()
         let endpoint = Endpoint(host: gateway.host, port: Int(gateway.port)).flagText
         let certificate = tls.map { "certificate until \($0.expires)" } ?? "off"
         var about = [("address", endpoint), ("tls", certificate), ("security", security.mode.rawValue)]
@@ -119,6 +123,7 @@ enum ServeCommand: MainThreadSubcommand {
             about.append(("metrics", metrics.flagText))
         }
         log.write(.info, "ready", about)
+        tls?.warnOfExpiry(log)
         if security.mode == .insecure {
             log(.warning, "insecure", ["message": "\(endpoint) permits everyone everything"])
         }
@@ -132,7 +137,7 @@ enum ServeCommand: MainThreadSubcommand {
         let reloading = Reloading(tls: tls, security: security, authorization)
         let signal = waitForSignal(
             gateway, security, ServiceManager(), endpoint: endpoint, onReload: { reloading.run(log) })
-        log(.info, "draining", ["signal": signal == SIGTERM ? "SIGTERM" : "SIGINT"])
+        log(.info, "draining", ["signal": Shutdown.name(of: signal)])
         if replica?.mustRebuild != true, cluster?.mustEnd != true { Shutdown.endAtOnceOnAnotherSignal(log) }
         replica?.stop()
         cluster?.beginStopping()
@@ -145,7 +150,11 @@ enum ServeCommand: MainThreadSubcommand {
             throw CommandFailure("the export at the end failed: \(ErrorText.describe(error))")
         }
         log(.info, "stopped")
-        try replica?.rebuildIfNeeded()
+        if let replica, replica.mustRebuild {
+            let start = InterruptibleStart(log)
+            defer { start.end() }
+            try replica.rebuild()
+        }
         try cluster?.restartIfNeeded()
     }
 
@@ -225,14 +234,24 @@ enum ServeCommand: MainThreadSubcommand {
 struct Reloading {
     /// A part of the server by its name in the log, and the work that reads it again. A part that throws keeps what it
     /// has.
-    typealias Part = (name: String, reload: () throws -> Void)
+    typealias Part = (name: String, reload: (Log) throws -> Void)
 
     private let parts: [Part]
 
     /// - Parameter tls: nil without TLS.
     init(tls: ServeTLS?, security: ServeSecurity, _ authorization: Authorization) {
-        var parts: [Part] = tls.map { [("tls", $0.reload)] } ?? []
-        if security.readsFiles { parts.append(("security", { try security.reload(authorization) })) }
+        var parts: [Part] = []
+        if let tls {
+            parts.append(
+                (
+                    "tls",
+                    { log in
+                        try tls.reload()
+                        tls.warnOfExpiry(log)
+                    }
+                ))
+        }
+        if security.readsFiles { parts.append(("security", { _ in try security.reload(authorization) })) }
         self.parts = parts
     }
 
@@ -241,7 +260,7 @@ struct Reloading {
         var reloaded: [String] = []
         for part in parts {
             do {
-                try part.reload()
+                try part.reload(log)
                 reloaded.append(part.name)
             } catch {
                 log(.error, "reload_failed", ["part": part.name, "message": ErrorText.describe(error)])
@@ -249,6 +268,28 @@ struct Reloading {
         }
         log(.info, "reloaded", ["parts": reloaded.isEmpty ? "none" : reloaded.joined(separator: ",")])
     }
+}
+
+/// A time in which a signal that ends the server ends the process at once, with the status of that signal: it has
+/// accepted no calls, and may copy or recover for hours. Thread-safe.
+final class InterruptibleStart: Sendable {
+    private let thread = PacedThread()
+
+    private static let intervalMilliseconds: UInt64 = 100
+
+    /// Begins it. Without a thread of the system signals wait until the server is ready.
+    init(_ log: Log) {
+        try? thread.start(name: "start", everyMilliseconds: Self.intervalMilliseconds) { pause in
+            while pause() {
+                guard let signal = Shutdown.requested else { continue }
+                log(.warning, "start_interrupted", ["signal": Shutdown.name(of: signal)])
+                Shutdown.end(by: signal)
+            }
+        }
+    }
+
+    /// Ends it: signals wait to be taken again.
+    func end() { thread.stop() }
 }
 
 /// The signals that end the server, and the one that does not.
@@ -262,11 +303,28 @@ enum Shutdown {
         return set
     }
 
-    /// Whether a signal that ends the server waits to be taken.
-    static var isRequested: Bool {
+    /// A signal that ends the server and waits to be taken; nil if there is none.
+    static var requested: Int32? {
         var pending = sigset_t()
         sigpending(&pending)
-        return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1
+        return [SIGTERM, SIGINT].first { sigismember(&pending, $0) == 1 }
+    }
+
+    /// Whether a signal that ends the server waits to be taken.
+    static var isRequested: Bool { requested != nil }
+
+    static func name(of signal: Int32) -> String { signal == SIGTERM ? "SIGTERM" : "SIGINT" }
+
+    /// Ends the process as a signal does that is not handled.
+    static func end(by number: Int32) -> Never {
+        var set = sigset_t()
+        sigemptyset(&set)
+        sigaddset(&set, number)
+        signal(number, SIG_DFL)
+        pthread_sigmask(SIG_UNBLOCK, &set, nil)
+        raise(number)
+        // The first process of a container, for which the system does nothing; as a shell reports the signal.
+        _exit(128 + number)
     }
 
     /// Keeps the signals from this thread and those it starts, so that they wait to be asked for.

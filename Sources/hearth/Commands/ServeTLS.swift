@@ -2,6 +2,7 @@
 
 import Basics
 import Connections
+import FirestoreService
 import Server
 import Synchronization
 import TLS
@@ -66,6 +67,19 @@ final class ServeTLS: Sendable {
 
     /// What connections are secured with.
     var acceptance: ServerTLS { ServerTLS { [self] in context.withLock { $0 } } }
+
+    private static let warningSeconds: Int64 = 7 * 86_400
+
+    /// Logs that the certificate has expired, or is about to.
+    func warnOfExpiry(_ log: Log) {
+        let now = Int64(clamping: SystemClock.microseconds() / 1_000_000)
+        guard let end = context.withLock({ $0.certificateExpires }), end < now + Self.warningSeconds else { return }
+        let message =
+            end < now
+            ? "clients refuse an expired certificate: replace the files and send SIGHUP"
+            : "replace the files and send SIGHUP before that"
+        log(.warning, "certificate_expires", ["until": expires, "message": message])
+    }
 
     /// When the certificate expires, as RFC 3339 writes it, without the zone UTC.
     var expires: String {

@@ -132,7 +132,7 @@ final class Replica: Sendable {
         log(.info, "base_fetched", ["source": source])
     }
 
-    /// Begins to follow. If the replica must be copied again the process gets SIGTERM; see ``rebuildIfNeeded()``.
+    /// Begins to follow. If the replica must be copied again the process gets SIGTERM; see ``rebuild()``.
     func start(_ store: DocumentStore, rules: RulesKeeper?, revocations: RevocationKeeper) {
         let stream = ReplicaStream(
             source: source, store, rules: rules, revocations: revocations, self.revocations, log: log)
@@ -152,10 +152,9 @@ final class Replica: Sendable {
     /// Whether the source does not continue from what this replica has.
     var mustRebuild: Bool { stream.withLock { $0 }?.rebuildReason != nil }
 
-    /// Replaces the directory by a copy of the source and starts the process again, if that is needed. The server has
-    /// stopped. The old state stays until the copy is complete.
-    func rebuildIfNeeded() throws {
-        guard mustRebuild else { return }
+    /// Replaces the directory by a copy of the source and starts the process again. The server has stopped. The old
+    /// state stays until the copy is complete.
+    func rebuild() throws {
         try fetchBase()
         log(.warning, "replica_rebuilt", ["source": source])
         execv("/proc/self/exe", CommandLine.unsafeArgv)

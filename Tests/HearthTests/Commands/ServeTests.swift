@@ -64,6 +64,23 @@ struct ServeTests {
         #expect(second.stop() == 0)
     }
 
+    @Test(arguments: [SIGTERM, SIGINT])
+    func `Before the server is ready SIGTERM and SIGINT end it at once`(_ signal: Int32) throws {
+        let directory = TemporaryDirectory("serve")
+        let source = try LoopbackSocket.silentPort()
+        let process = HearthProcess([
+            "serve", "--data", directory.path(of: "data"), "--port", "0", "--follow", "127.0.0.1:\(source)",
+        ])
+        try process.start()
+        #expect(process.waitForError("event=base_fetching"))
+        process.signal(SIGHUP)
+        process.signal(signal)
+        process.waitForEnd()
+        #expect(process.status == -signal, "\(process.errors)")
+        #expect(process.errors.contains("event=start_interrupted signal="))
+        #expect(process.output.isEmpty)
+    }
+
     @Test
     func `SIGHUP reloads and does not stop; another signal then stops in order`() async throws {
         let directory = TemporaryDirectory("serve")
