@@ -133,6 +133,7 @@ final class CSVOutput: ExportOutput {
         var bytes: [UInt8] = []
         appendHeader(&bytes)
         try output.write(bytes)
+        try output.finish()
     }
 
     private func cell(_ value: Value, _ type: CSVType) throws -> String {

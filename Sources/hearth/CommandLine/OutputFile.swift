@@ -35,16 +35,25 @@ final class OutputFile {
         }
     }
 
+    /// Makes the bytes durable (fsync(2)).
+    func sync() throws(CommandFailure) {
+        guard fsync(descriptor) == 0 else { throw Self.failure(path) }
+    }
+
     /// Replaces a file in one step, so that an interruption leaves the old file or the new one.
     static func replace(_ path: String, with bytes: [UInt8]) throws(CommandFailure) {
         let temporary = "\(path).new"
         do throws(CommandFailure) {
             try OutputFile(temporary, flags: O_TRUNC).write(bytes)
-            guard rename(temporary, path) == 0 else { throw failure(path) }
+            try rename(temporary, to: path)
         } catch {
             unlink(temporary)
             throw error
         }
+    }
+
+    static func rename(_ path: String, to newPath: String) throws(CommandFailure) {
+        guard Glibc.rename(path, newPath) == 0 else { throw failure(newPath) }
     }
 
     private static func failure(_ path: String) -> CommandFailure {

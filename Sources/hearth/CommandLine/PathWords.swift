@@ -62,9 +62,19 @@ enum PathWords {
         return Order(field: try field(String(name), of: "--order-by"), direction: direction)
     }
 
+    /// Refuses a directory that this user must not look into: what is in it seems to be missing.
+    static func checkAccess(_ directory: String) throws(CommandFailure) {
+        guard let owner = Directory.status(of: directory).owner, access(directory, X_OK) != 0, errno == EACCES else {
+            return
+        }
+        throw CommandFailure(
+            "\(directory) belongs to the user \(Directory.nameOfUser(owner)) alone: run the command as this user")
+    }
+
     /// Refuses a directory that holds no database, which a command that only reads must not create.
     static func checkDataDirectory(_ directory: String) throws {
         if Directory.exists("\(directory)/FORMAT") { return }
+        try checkAccess(directory)
         var reason = Directory.exists(directory) ? "it has no FORMAT file" : "it does not exist"
         if directory == "./hearth-data" { reason += "; --data names another" }
         throw CommandFailure("\(directory) is not a Hearth data directory: \(reason)")

@@ -41,10 +41,11 @@ enum BackupCommand: MainThreadSubcommand {
         // The engine refuses it too; asked here, nothing is opened for it.
         try Directory.checkApart(directory, target, for: "a backup")
         try GrowthDisplay.show(target, upTo: directory, ProgressFlags.line(arguments)) {
-            do throws(AdminClient.Failure) {
+            do {
                 try AdminClient.backup(directory: directory, to: target)
+                try CopySource.checkIsHere(target)
             } catch {
-                guard case .noServer = error else { throw error }
+                guard case AdminClient.Failure.noServer = error else { throw error }
                 try CopySource.checkUnserved(directory)
                 let store = try DocumentStore.open(.forTool(directory))
                 defer { store.close() }

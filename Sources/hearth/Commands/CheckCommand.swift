@@ -42,10 +42,14 @@ enum CheckCommand: MainThreadSubcommand {
         try PathWords.checkDataDirectory(directory)
         let history = RulesHistory(dataDirectory: directory)
         let rules = Result { () throws(CommandFailure) in try RulesInForce.newest(of: history) }
-        if case .failure(let problem) = rules, !arguments[json] { try StandardOutput.print("problem: \(problem)") }
         let gap = RulesInForce.gap(in: history)
-        if case .success = rules, let gap, !arguments[json] { try StandardOutput.print("problem: \(gap)") }
-        try checkDocuments(directory, arguments)
+        let problem =
+            switch rules {
+            case .failure(let problem): problem.description
+            case .success: gap?.description
+            }
+        if let problem, !arguments[json] { try StandardOutput.print("problem: \(problem)") }
+        try checkDocuments(directory, arguments, problemOfRules: problem)
         switch rules {
         case .success(nil): break
         case .success(let kept?):
@@ -64,15 +68,18 @@ enum CheckCommand: MainThreadSubcommand {
     }
 
     /// The report as an object of JSON.
-    private static func text(_ report: StoreCheck.Report) -> String {
-        let problems = report.problems.map(JSONText.quoted).joined(separator: ",")
+    private static func text(_ report: StoreCheck.Report, _ problemOfRules: String?) -> String {
+        let all = (problemOfRules.map { [$0] } ?? []) + report.problems
+        let problems = all.map(JSONText.quoted).joined(separator: ",")
         return """
             {"problems":[\(problems)],"documents":\(report.documents),"bytes":\(report.documentBytes),\
             "collections":\(report.collections),"databases":\(report.databases)}
             """
     }
 
-    private static func checkDocuments(_ directory: String, _ arguments: ParsedArguments) throws {
+    private static func checkDocuments(
+        _ directory: String, _ arguments: ParsedArguments, problemOfRules: String?
+    ) throws {
         var line = ProgressFlags.line(arguments)
         defer { line.clear() }
         var report = try StoreCheck.run(StoreConfiguration(directory: directory)) { line.update($0) }
@@ -90,7 +97,7 @@ enum CheckCommand: MainThreadSubcommand {
                 try StandardOutput.print("\(directory): repaired; all indexes were built again")
             }
         }
-        if arguments[json] { try StandardOutput.print(text(report)) }
+        if arguments[json] { try StandardOutput.print(text(report, problemOfRules)) }
         guard report.isClean else {
             let advice = report.isRepairable ? "; hearth check --repair builds the indexes again" : ""
             throw CommandFailure("\(directory): \(report.problems.count) problems\(advice)")

@@ -49,10 +49,12 @@ enum ForkCommand: MainThreadSubcommand {
         try CopySource.check(source)
         // The engine refuses it too; asked here, nothing is opened for it.
         try TemporaryFork.checkApart(source, target, for: "a fork")
-        do throws(AdminClient.Failure) {
-            return try AdminClient.fork(directory: source, to: target)
+        do {
+            let copied = try AdminClient.fork(directory: source, to: target)
+            try CopySource.checkIsHere(target)
+            return copied
         } catch {
-            guard case .noServer = error else { throw error }
+            guard case AdminClient.Failure.noServer = error else { throw error }
             try CopySource.checkUnserved(source)
             return try DocumentStore.fork(source, to: target)
         }

@@ -31,14 +31,23 @@ enum HealthCommand: MainThreadSubcommand {
         """
 
     static func run(_ arguments: ParsedArguments) throws {
-        let reply = try LocalPage.get(
-            "/readyz", directory: arguments[data], milliseconds: arguments[timeout].milliseconds)
-        if arguments[json] {
-            let reason = reply.status == 200 ? "null" : JSONText.quoted(reply.body)
-            try StandardOutput.print("{\"ready\":\(reply.status == 200),\"reason\":\(reason)}")
+        let reply = Result { () throws(CommandFailure) in
+            let reply = try LocalPage.get(
+                "/readyz", directory: arguments[data], milliseconds: arguments[timeout].milliseconds)
+            guard reply.status == 200 else { throw CommandFailure(reply.body) }
+            return reply.body
         }
-        guard reply.status == 200 else { throw CommandFailure(reply.body) }
-        if !arguments[json] { try StandardOutput.print(reply.body) }
+        if arguments[json] { try StandardOutput.print(text(reply)) }
+        let body = try reply.get()
+        if !arguments[json] { try StandardOutput.print(body) }
+    }
+
+    /// The object of JSON.
+    private static func text(_ reply: Result<String, CommandFailure>) -> String {
+        switch reply {
+        case .success: "{\"ready\":true,\"reason\":null}"
+        case .failure(let failure): "{\"ready\":false,\"reason\":\(JSONText.quoted(failure.description))}"
+        }
     }
 }
 

@@ -58,6 +58,7 @@ enum RestoreCommand: MainThreadSubcommand {
         guard let origin = arguments.value(of: source) ?? arguments.words.first else {
             throw UsageError(message: "missing argument BACKUP, or --from ARCHIVE")
         }
+        try PathWords.checkAccess(origin)
         let isArchive = arguments.has(source) && !Directory.exists("\(origin)/FORMAT")
         if arguments.has(source), !arguments.words.isEmpty {
             throw UsageError(message: "BACKUP and --from cannot be combined")

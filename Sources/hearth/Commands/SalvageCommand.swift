@@ -33,6 +33,7 @@ enum SalvageCommand: MainThreadSubcommand {
 
     static func run(_ arguments: ParsedArguments) throws {
         let (directory, target) = (arguments.words[0], Directory.resolved(arguments.words[1]))
+        try PathWords.checkAccess(directory)
         guard Directory.exists("\(directory)/runs") || Directory.exists("\(directory)/log") else {
             throw CommandFailure("\(directory) is not a Hearth data directory: it has neither runs nor a log")
         }

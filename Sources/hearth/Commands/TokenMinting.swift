@@ -39,7 +39,13 @@ enum TokenMinting {
         guard let token = TokenMint.token(values, key: signing, keyIdentifier: identifier) else {
             throw CommandFailure("OpenSSL cannot sign with the key in \(file)")
         }
-        try SecretOutput(arguments.value(of: TokenCommand.output)).write("\(token)\n")
+        let output = try SecretOutput(arguments.value(of: TokenCommand.output))
+        do {
+            try output.write("\(token)\n")
+        } catch {
+            output.remove()
+            throw error
+        }
     }
 
     private static func required(_ flag: Flag<String>, _ arguments: ParsedArguments) throws(UsageError) -> String {

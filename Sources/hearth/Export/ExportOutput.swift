@@ -17,14 +17,19 @@ protocol ExportOutput: AnyObject {
     func finish() throws
 }
 
-/// Writes bytes to standard output, or to a file, which is created.
+/// Writes bytes to standard output, or to a file, which takes the place of another one when it is complete.
 struct ExportBytes {
-    private let file: OutputFile?
+    private let file: ReplacingFile?
 
-    init(_ path: String?) throws { file = try path.map { try OutputFile($0, flags: O_TRUNC) } }
+    init(_ path: String?) throws { file = try path.map { try ReplacingFile($0) } }
 
     func write(_ bytes: [UInt8]) throws {
         if let file { try file.write(bytes) } else { try StandardOutput.write(bytes) }
+    }
+
+    /// Everything has been written.
+    func finish() throws {
+        if let file { try file.finish() } else { try StandardOutput.flush() }
     }
 }
 
@@ -53,7 +58,7 @@ final class LineOutput: ExportOutput {
         return lines.count
     }
 
-    func finish() throws {}
+    func finish() throws { try output.finish() }
 }
 
 /// Documents as entities of a managed export.

@@ -67,7 +67,15 @@ struct LoadState: Equatable {
     }
 
     /// Replaces the file in one step, so that an interruption leaves the old state or the new one.
-    func write(to path: String) throws { try OutputFile.replace(path, with: Array(json.utf8)) }
+    func write(to path: String) throws(CommandFailure) {
+        do throws(CommandFailure) {
+            try OutputFile.replace(path, with: Array(json.utf8))
+        } catch {
+            throw CommandFailure(
+                "\(error). It keeps the position for --resume, beside the input; a load from standard input (-) "
+                    + "keeps none")
+        }
+    }
 }
 
 extension LoadState {

@@ -66,6 +66,39 @@ struct CommandLineTests {
         #expect(left == ["firestore.rules", "indexes.json"])
     }
 
+    /// Needs root, to be another user.
+    @Test
+    func `A directory of another user is said to be that, and not to be missing`() throws {
+        let directory = TemporaryDirectory("owner")
+        let data = directory.path(of: "data")
+        #expect(try ServerProcess(data: data).stop() == 0)
+        // Where the other user may execute it.
+        let program = directory.path(of: "hearth")
+        try FileManager.default.copyItem(atPath: HearthBinary.path, toPath: program)
+        for path in [directory.path, program] {
+            try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
+        }
+        for words in [["check", "--data", data], ["get", "c/x", "--data", data], ["backup", "--data", data, "copy"]] {
+            let outcome = try HearthBinary.run(
+                ["--reuid=65534", "--regid=65534", "--clear-groups", program] + words, executable: "/usr/bin/setpriv")
+            #expect(outcome.status == 1, "\(words): \(outcome)")
+            #expect(
+                outcome.errors == "hearth: \(data) belongs to the user root alone: run the command as this user\n",
+                "\(words): \(outcome.errors)")
+        }
+    }
+
+    @Test
+    func `An argument that is not UTF-8 is refused with its number, and nothing is done`() throws {
+        let directory = TemporaryDirectory("bytes")
+        let script = "exec \"$0\" restore --data \"$1/$(printf 'caf\\351')\" \"$1\""
+        let outcome = try HearthBinary.run(
+            ["-c", script, HearthBinary.path, directory.path], executable: "/bin/sh")
+        #expect(outcome.status == 2, "\(outcome)")
+        #expect(outcome.errors == "hearth: the argument number 3 is not UTF-8\n")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).isEmpty)
+    }
+
     @Test
     func `The help of serve has defaults and environment variables`() throws {
         let output = try HearthBinary.run(["serve", "--help"]).output

@@ -31,6 +31,28 @@ struct BackupTests {
         #expect(second.stop() == 0)
     }
 
+    /// Mounting needs root.
+    @Test
+    func `A copy that the server writes where it alone sees it is a failure`() throws {
+        let directory = TemporaryDirectory("private")
+        let (data, hidden) = (directory.path(of: "data"), directory.path(of: "tmp"))
+        try FileManager.default.createDirectory(atPath: hidden, withIntermediateDirectories: false)
+        let script = "mount -t tmpfs hearth-test \"$1\" && exec \"$0\" serve --data \"$2\" --port 0"
+        let server = HearthProcess(
+            ["--mount", "sh", "-c", script, HearthBinary.path, hidden, data], executable: "/usr/bin/unshare")
+        try server.start()
+        #expect(server.waitForLine(prefix: "hearth ready on ") != nil, "\(server.errors)")
+        for words in [["backup", "--data", data, "\(hidden)/a"], ["fork", data, "\(hidden)/b"]] {
+            let outcome = try HearthBinary.run(words)
+            #expect(outcome.status == 1 && outcome.output.isEmpty, "\(outcome)")
+            #expect(outcome.errors.contains("PrivateTmp"), "\(outcome)")
+        }
+        #expect(try HearthBinary.run(["backup", "--data", data, directory.path(of: "copy")]).status == 0)
+        server.signal(SIGTERM)
+        server.waitForEnd()
+        #expect(server.status == 0)
+    }
+
     @Test
     func `A backup of a directory that is not served is the same`() async throws {
         let directory = TemporaryDirectory("backup")

@@ -51,6 +51,8 @@ struct RulesApplyTests {
             #expect(found.status == 1 && found.output.hasPrefix("problem: \(kept) has errors"), "\(found.output)")
             #expect(found.output.contains(": no problems; 0 documents"), "\(found.output)")
             #expect(found.errors.contains("hearth rules rollback"), "\(found.errors)")
+            let object = try HearthBinary.run(["check", "--json", "--data", data])
+            #expect(object.status == 1 && object.output.hasPrefix("{\"problems\":[\"\(kept) has errors"), "\(object)")
         }
         try Data([0xFF]).write(to: URL(fileURLWithPath: kept))
         let repaired = try HearthBinary.run(["check", "--repair", "--data", data])

@@ -81,6 +81,36 @@ struct LoadExportTests {
     }
 
     @Test
+    func `An export takes the place of a file when it is complete; one that fails leaves the file as it was`() throws {
+        let file = directory.path(of: "kept.jsonl")
+        try Data("before\n".utf8).write(to: URL(fileURLWithPath: file))
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
+        let link = directory.path(of: "link.jsonl")
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: file)
+        let server = try ServerProcess(data: directory.path(of: "kept"))
+        let flags = ["--collection", "c", "--quiet", "--output", link]
+        // Nothing listens there.
+        let failed = try HearthBinary.run(["export", "--address", "127.0.0.1:9", "--timeout", "10ms"] + flags)
+        #expect(failed.status == 1, "\(failed)")
+        #expect(try String(contentsOfFile: file, encoding: .utf8) == "before\n")
+        let line = "{\"__name__\":\"x\",\"n\":1}\n"
+        let lines = directory.path(of: "lines")
+        try Data(line.utf8).write(to: URL(fileURLWithPath: lines))
+        let address = ["--address", "127.0.0.1:\(server.port)"]
+        #expect(try HearthBinary.run(["load", "--collection", "c", "--quiet", lines] + address).status == 0)
+        #expect(try HearthBinary.run(["export"] + address + flags).status == 0)
+        #expect(try String(contentsOfFile: file, encoding: .utf8) == line)
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == file)
+        let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+        #expect(!names.contains { $0.hasSuffix(".new") }, "\(names)")
+        // A device has no place that another file could take.
+        #expect(try HearthBinary.run(["export"] + address + flags.dropLast() + ["/dev/null"]).status == 0)
+        #expect(server.stop() == 0)
+    }
+
+    @Test
     func `A collection whose id is as long as ids may be is exported and deleted with all below it`() throws {
         let server = try ServerProcess(data: directory.path(of: "data"))
         let names = (10..<50).flatMap { ["d\($0)", "d\($0)/sub/x"] }
