@@ -1,6 +1,7 @@
 // The files of the repository, and the violations in them.
 
 import Foundation
+import Synchronization
 
 /// One source file or page of the repository.
 struct SourceFile {
@@ -42,9 +43,15 @@ enum SourceTree {
         return files.sorted { $0.path < $1.path }
     }
 
+    /// The files that were read, by their paths: each rule looks at most of them.
+    private static let read = Mutex<[String: SourceFile]>([:])
+
     private static func file(_ url: URL) throws -> SourceFile {
+        if let file = read.withLock({ $0[url.path] }) { return file }
         let text = try String(contentsOf: url, encoding: .utf8)
         let path = String(url.path.dropFirst(root.path.count).drop { $0 == "/" })
-        return SourceFile(path: path, lines: text.split(separator: "\n", omittingEmptySubsequences: false))
+        let file = SourceFile(path: path, lines: text.split(separator: "\n", omittingEmptySubsequences: false))
+        read.withLock { $0[url.path] = file }
+        return file
     }
 }
