@@ -28,6 +28,9 @@ package final class Harness {
     ) throws {
         self.directory = directory
         var configuration = StoreConfiguration(directory: directory.path(of: "data"))
+        // What is allocated in advance takes longer than most tests.
+        configuration.engine.logSegmentBytes = 256 << 10
+        configuration.engine.diskReserveBytes = 256 << 10
         // Over the engine in memory, with reads that must wait now and again.
         if let coldKeys = RandomColdKeys.ofEnvironment() {
             configuration.volume = MemoryVolume(replaysRecords: true)

@@ -93,7 +93,9 @@ final class StoreHarness: Sendable {
         // Many are open at once, and the address space of a process ends at 128 TiB.
         configuration.engine.runBytesMax = 4 << 30
         configuration.engine.memtableBytesMax = 1 << 20
+        // What is allocated in advance takes longer than most tests.
         configuration.engine.logSegmentBytes = 256 << 10
+        configuration.engine.diskReserveBytes = 256 << 10
         configuration.engine.idleCheckpointMicroseconds = 0
         switch EngineUnderTest.current {
         case .embedded: break
