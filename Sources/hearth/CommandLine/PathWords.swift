@@ -64,7 +64,8 @@ enum PathWords {
 
     /// Refuses a directory that this user must not look into: what is in it seems to be missing.
     static func checkAccess(_ directory: String) throws(CommandFailure) {
-        guard let owner = Directory.status(of: directory).owner, access(directory, X_OK) != 0, errno == EACCES else {
+        let status = Directory.status(of: directory)
+        guard status.isDirectory, let owner = status.owner, access(directory, X_OK) != 0, errno == EACCES else {
             return
         }
         throw CommandFailure(
