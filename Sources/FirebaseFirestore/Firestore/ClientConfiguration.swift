@@ -19,14 +19,16 @@ extension HearthClient.Configuration {
         }
         log = FirebaseLog.client
         outageNoticeAfter = .seconds(3)
-        remedy = """
-            Start a Hearth server at this address, or set another one: settings.host, HEARTH_ADDRESS or \
-            FIRESTORE_EMULATOR_HOST.
-            """
         #if InProcess
             openStore = SharedStore.use
-            remedy += " Without a server, HEARTH_DATA names a directory to open in this process."
+            let more = " Without a server, HEARTH_DATA names a directory to open in this process."
+        #else
+            let more = ""
         #endif
+        remedy = { _ in
+            "Start a Hearth server at this address, or set another one: settings.host, HEARTH_ADDRESS or "
+                + "FIRESTORE_EMULATOR_HOST.\(more)"
+        }
     }
 }
 
