@@ -42,8 +42,6 @@ final class RulesWriteJudgement: WriteJudgement {
 
     /// Bytes of documents that one judgement may read and write; the commit itself may do more.
     private static let workBytesMax = 128 << 20
-    /// How long one step takes, about, in nanoseconds.
-    private static let stepNanoseconds: UInt64 = 1_000_000
 
     /// - Parameter denied: throws.
     init(
@@ -63,7 +61,7 @@ final class RulesWriteJudgement: WriteJudgement {
     }
 
     func step() throws(RequestError) -> CommitBasis? {
-        let end = SystemClock.monotonicNanoseconds() + Self.stepNanoseconds
+        let end = SystemClock.monotonicNanoseconds() + JudgedState.stepNanoseconds
         while judged.count < writes.count {
             try apply(writes.writes[judged.count])
             if SystemClock.monotonicNanoseconds() > end { return nil }

@@ -40,6 +40,27 @@ struct StageTests {
     }
 
     @Test
+    func `Documents of a pipeline and of its subqueries are judged in steps`() throws {
+        let references = (0..<5).map { Expression.value(.reference("/c/\($0)")) }
+        let subquery = Expression.call("array", .pipeline([Stage("documents", references)]))
+        for (stages, count) in [
+            ([Stage("documents", references)], 5),
+            ([Stage("literals", [.map([("a", 1)])]), .select(("v", subquery))], 5),
+            ([Stage("documents", references), Stage("union", [.pipeline([Stage("documents", references)])])], 10),
+        ] {
+            let control = SlowAccessControl(.executePipeline)
+            let harness = try Harness(accessControl: control)
+            let answer = harness.outcome(stages)
+            #expect(answer.isOK, "\(answer.text)")
+            let turns = try #require(control.access?.turns)
+            #expect(turns.count == count && Set(turns).count == count)
+            let denial = SlowAccessControl(.executePipeline, denying: "c/4")
+            let denied = try Harness(accessControl: denial).outcome(stages)
+            #expect(denied.status == .permissionDenied && denied.messages.isEmpty)
+        }
+    }
+
+    @Test
     func `A row keeps the name and the times of its document until it is grouped`() throws {
         let harness = try harness()
         let document = try #require(try harness.get("c/a"))

@@ -118,6 +118,9 @@ package struct JudgedState {
         self.cold = cold
     }
 
+    /// For how long rules are asked, about, before other calls of the loop have their turn, in nanoseconds.
+    package static let stepNanoseconds: UInt64 = 1_000_000
+
     /// Microseconds after which a state is not the present one any more.
     private static let presentMicroseconds: UInt64 = 5_000_000
 

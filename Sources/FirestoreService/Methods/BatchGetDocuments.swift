@@ -39,15 +39,44 @@ extension FirestoreService {
         _ access: (any CallAccess)?
     ) throws {
         source.call = call
+        source.access = access
         if let access, case .transaction = selector, try store.mustWait(for: selector) {
-            try source.check(access, judgedBeforeLocking(in: database))
+            return try judgeBeforeLocking(source, call, selector, in: database, access)
         }
+        try read(source, call, selector, in: database)
+    }
+
+    private func read(
+        _ source: BatchGetSource, _ call: Call, _ selector: ReadSelector, in database: DatabaseName
+    ) throws {
         try withReadPoint(
             call, selector, in: database, locking: source.allNames, begun: source.newTransaction
         ) { service, point in
             source.point = point
-            if let access { try source.check(access, service.judged(at: point)) }
             service.stream(call, source)
+        }
+    }
+
+    /// Has the documents judged in the present state before they are locked, in steps between which other calls have
+    /// their turn.
+    private func judgeBeforeLocking(
+        _ source: BatchGetSource, _ call: Call, _ selector: ReadSelector, in database: DatabaseName,
+        _ access: any CallAccess
+    ) throws {
+        if try source.judge(access, judgedBeforeLocking(in: database)) {
+            source.judgedCount = 0
+            return try read(source, call, selector, in: database)
+        }
+        let bound = LoopBound((service: self, source: source, access: access))
+        call.loop.execute {
+            let (service, source, access) = bound.value
+            let next = { (service: FirestoreService) in
+                try service.rollingBack(call, source.newTransaction) { service in
+                    try service.judgeBeforeLocking(source, call, selector, in: database, access)
+                }
+            }
+            guard call.isOpen else { return service.rollBackUnsent(source.newTransaction) }
+            do { try next(service) } catch { service.failOrRepeat(call, error, next) }
         }
     }
 }
@@ -64,6 +93,10 @@ final class BatchGetSource: ResponseSource {
     var newTransaction: [UInt8] = []
     /// The call; set before the source is streamed.
     var call: Call?
+    /// Asked whether the documents may be read, before anything is sent; nil if they may.
+    var access: (any CallAccess)?
+    /// How many of `names` may be read.
+    var judgedCount = 0
     private var selection: FieldSelection?
     /// The names, back to back, each once.
     private var nameBytes: [UInt8] = []
@@ -111,14 +144,21 @@ final class BatchGetSource: ResponseSource {
     /// The names that are asked for, each once.
     var allNames: [[UInt8]] { names.map { Array(nameBytes[$0]) } }
 
-    /// Makes sure that all documents may be read.
-    func check(_ access: any CallAccess, _ state: JudgedState) throws(RequestError) {
-        if access.isUnrestricted { return }
+    /// Decides whether the documents may be read, for about ``JudgedState/stepNanoseconds``.
+    ///
+    /// - Returns: whether all may be read; else there is more to decide.
+    /// - Throws: `PERMISSION_DENIED`; `pending`, after which the step is made again.
+    func judge(_ access: any CallAccess, _ state: JudgedState) throws(RequestError) -> Bool {
+        if access.isUnrestricted { return true }
+        let end = SystemClock.monotonicNanoseconds() + JudgedState.stepNanoseconds
         let bytes = nameBytes
-        for name in names {
-            let view = try service.documentName(bytes.byteSpan.extracting(name))
+        while judgedCount < names.count {
+            let view = try service.documentName(bytes.byteSpan.extracting(names[judgedCount]))
             try access.checkGet(view.pathBytes, state)
+            judgedCount += 1
+            if judgedCount < names.count, SystemClock.monotonicNanoseconds() > end { return false }
         }
+        return true
     }
 
     private func holds(_ name: RawSpan) -> Bool {
@@ -130,6 +170,21 @@ final class BatchGetSource: ResponseSource {
     func next(into writer: inout ByteBuffer) -> SourceStep {
         guard let point, let call else { preconditionFailure("a batch get is streamed after its read point is set") }
         if let wait, !wait.isOver { return .waiting }
+        if let access {
+            do throws(RequestError) {
+                try wait?.finish()
+                wait = nil
+                guard try judge(access, JudgedState(service.reader, point, .pends)) else {
+                    call.resumeLater()
+                    return .waiting
+                }
+                self.access = nil
+            } catch {
+                guard error.isPending else { return failed(error) }
+                wait = StorageWait(service, call)
+                return .waiting
+            }
+        }
         do throws(RequestError) {
             try wait?.finish()
             wait = nil
@@ -225,6 +280,8 @@ final class BatchGetSource: ResponseSource {
         user = nil
         point = nil
         call = nil
+        access = nil
+        judgedCount = 0
         selection = nil
         newTransaction = []
         position = 0

@@ -24,7 +24,6 @@ extension FirestoreService {
         let (consistency, ending) = try transaction(of: message, writes: run.writes != nil)
         source.ending = ending
         try withReadPoint(call, consistency, in: database) { service, point, transaction in
-            try service.check(run.demands, at: point, permittedBy: access)
             source.transaction = try consistency.transaction(begun: transaction)
             source.point = point
             source.newTransaction = ending.isOwn ? [] : transaction
@@ -48,20 +47,6 @@ extension FirestoreService {
                 throw .invalidArgument("A pipeline that writes cannot read at a time of the past.")
             }
             return (.newTransaction(.readWrite), .commitsItsOwn)
-        }
-    }
-
-    /// Makes sure that everything may be read that a pipeline could read.
-    fileprivate func check(
-        _ demands: [PipelineDemand], at point: ReadPoint, permittedBy access: (any CallAccess)?
-    ) throws(RequestError) {
-        guard let access, !access.isUnrestricted else { return }
-        for demand in demands {
-            switch demand {
-            case .query(let query, let parent): try check(query, parent, at: point, permittedBy: access)
-            case .documents(let paths):
-                for path in paths { try access.checkGet(path.byteSpan, judged(at: point)) }
-            }
         }
     }
 }
@@ -90,6 +75,40 @@ extension ReadConsistency {
     }
 }
 
+/// What access control has still to permit.
+private struct PendingDemands {
+    /// Each is one query or one document, the first one last.
+    private var reads: [PipelineDemand]
+
+    init(_ demands: [PipelineDemand]) {
+        reads = demands.flatMap { demand -> [PipelineDemand] in
+            guard case .documents(let paths) = demand else { return [demand] }
+            return paths.map { .documents([$0]) }
+        }.reversed()
+    }
+
+    /// Asks for about ``JudgedState/stepNanoseconds``.
+    ///
+    /// - Returns: whether everything is permitted; else there is more to ask.
+    /// - Throws: `PERMISSION_DENIED`; `pending`, after which the step is made again.
+    mutating func permit(
+        _ service: FirestoreService, at point: ReadPoint, by access: (any CallAccess)?
+    ) throws(RequestError) -> Bool {
+        guard let access, !access.isUnrestricted else { return true }
+        let end = SystemClock.monotonicNanoseconds() + JudgedState.stepNanoseconds
+        while let read = reads.last {
+            switch read {
+            case .query(let query, let parent): try service.check(query, parent, at: point, permittedBy: access)
+            case .documents(let paths):
+                for path in paths { try access.checkGet(path.byteSpan, service.judged(at: point)) }
+            }
+            reads.removeLast()
+            if !reads.isEmpty, SystemClock.monotonicNanoseconds() > end { return false }
+        }
+        return true
+    }
+}
+
 /// The results of one pipeline: a message for each page of them.
 ///
 /// One whose transaction is committed with it sends nothing before the commit.
@@ -99,8 +118,11 @@ final class PipelineResponses: ResponseSource {
     private let run: PipelineExecution
     /// The state that is read; set before the source is streamed.
     var point: ReadPoint?
-    /// Who is asked whether subqueries may be read.
+    /// Who is asked whether the pipeline may read what it reads.
     var access: (any CallAccess)?
+    /// What has to be permitted before the pipeline begins, and before it continues with a subquery.
+    private var demands: PendingDemands
+    private var demandsOfSubquery: PendingDemands?
     /// What the pipeline reads in, and what becomes of it.
     var transaction: TransactionIdentifier?
     var ending = PipelineEnding.none
@@ -129,6 +151,7 @@ final class PipelineResponses: ResponseSource {
         self.form = form
         self.call = call
         self.run = run
+        demands = PendingDemands(run.demands)
         namePrefix = database.utf8 + Array("/documents/".utf8)
     }
 
@@ -138,8 +161,13 @@ final class PipelineResponses: ResponseSource {
         do throws(RequestError) {
             try wait?.finish()
             wait = nil
+            guard try demands.permit(service, at: point, by: access) else { return yieldLoop() }
             return try fill(&writer, at: point)
         } catch {
+            if error.isPending {
+                wait = StorageWait(service, call)
+                return .waiting
+            }
             endOwnTransaction()
             let status = service.requestError(error, call)
             noteEnd()
@@ -232,10 +260,15 @@ final class PipelineResponses: ResponseSource {
     private static var heldBytesMax: Int { 16 << 20 }
 
     /// Reads what the pipeline needs next.
-    private func fillStarved(at point: ReadPoint) throws(RequestError) {
-        if let demand = run.starvedDemand { try service.check([demand], at: point, permittedBy: access) }
+    ///
+    /// - Returns: false if there is more to decide before.
+    private func fillStarved(at point: ReadPoint) throws(RequestError) -> Bool {
+        if demandsOfSubquery == nil { demandsOfSubquery = run.starvedDemand.map { PendingDemands([$0]) } }
+        guard try demandsOfSubquery?.permit(service, at: point, by: access) ?? true else { return false }
         let source = try service.reader.source(at: point, matching: run.starvedPlan?.matcher, .pends)
         try run.fill(from: source)
+        demandsOfSubquery = nil
+        return true
     }
 
     /// Takes results until a message is full, and reads once for a query that has to be read before.
@@ -260,7 +293,7 @@ final class PipelineResponses: ResponseSource {
         let start = writer.count
         let progress = try take(&writer, from: start)
         guard case .starved = progress else { return progress }
-        try fillStarved(at: point)
+        guard try fillStarved(at: point) else { return .starved }
         return try take(&writer, from: start)
     }
 
