@@ -166,7 +166,7 @@ struct ColdRulesTests {
             }
             #expect(store.harness.store.statistics.transactionsOpen == 1)
             if isCancelled {
-                call.finish(1, .cancelled, "the client has left")
+                call.cancel()
                 coldKeys.release()
             } else {
                 coldKeys.release(.failure(StorageError(.corrupt, "a page is damaged")))

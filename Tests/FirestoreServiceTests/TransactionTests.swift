@@ -98,7 +98,7 @@ struct TransactionTests {
             // While the transaction begins.
             let early = TestCall(loop: harness.loop, method: method)
             harness.service.begin(early, request)
-            early.finish(1, .cancelled, "")
+            early.cancel()
             #expect(harness.loop.run { !isOpen }, "\(method.name), while it begins")
             // While its client takes nothing of the reply.
             if method == .beginTransaction { continue }

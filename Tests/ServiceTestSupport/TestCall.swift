@@ -86,6 +86,12 @@ package final class TestCall: CallCarrier, @unchecked Sendable {
         pull()
     }
 
+    /// Leaves before the call has ended.
+    package func cancel() {
+        source?.cancelled()
+        finish(1, .cancelled, "the client has left")
+    }
+
     // MARK: CallCarrier
 
     package var loopThread: any LoopThread { owner.loop }
