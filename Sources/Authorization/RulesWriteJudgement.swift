@@ -61,15 +61,15 @@ final class RulesWriteJudgement: WriteJudgement {
     }
 
     func step() throws(RequestError) -> CommitBasis? {
-        let end = SystemClock.monotonicNanoseconds() + JudgedState.stepNanoseconds
+        let step = JudgementStep()
         while judged.count < writes.count {
             try apply(writes.writes[judged.count])
-            if SystemClock.monotonicNanoseconds() > end { return nil }
+            if step.isOver { return nil }
         }
         while position < judged.count {
             try judge(judged[position])
             position += 1
-            if position < judged.count, SystemClock.monotonicNanoseconds() > end { return nil }
+            if position < judged.count, step.isOver { return nil }
         }
         return basis
     }

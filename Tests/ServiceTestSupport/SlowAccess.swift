@@ -22,7 +22,7 @@ package final class SlowAccess: CallAccess {
 
     package func checkGet(_ path: RawSpan, _ state: borrowing JudgedState) throws(RequestError) -> [[UInt8]] {
         turns.append(turn())
-        let end = SystemClock.monotonicNanoseconds() + 2 * JudgedState.stepNanoseconds
+        let end = SystemClock.monotonicNanoseconds() + 2 * JudgementStep.nanoseconds
         while SystemClock.monotonicNanoseconds() < end {}
         if String(repairingUTF8: path) == denied { throw .insufficientPermissions }
         return []

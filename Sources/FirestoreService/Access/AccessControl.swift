@@ -103,6 +103,18 @@ package protocol WriteJudgement: AnyObject {
     func step() throws(RequestError) -> CommitBasis?
 }
 
+/// A step of decisions, from its creation on. After it other calls of the loop have their turn.
+package struct JudgementStep {
+    /// How long a step takes, about.
+    package static let nanoseconds: UInt64 = 1_000_000
+
+    private let end = SystemClock.monotonicNanoseconds() + nanoseconds
+
+    package init() {}
+
+    package var isOver: Bool { SystemClock.monotonicNanoseconds() > end }
+}
+
 /// The state of a database that a decision looks at.
 package struct JudgedState {
     package let reader: StoreReader
@@ -117,9 +129,6 @@ package struct JudgedState {
         self.point = point.withoutTransaction
         self.cold = cold
     }
-
-    /// For how long rules are asked, about, before other calls of the loop have their turn, in nanoseconds.
-    package static let stepNanoseconds: UInt64 = 1_000_000
 
     /// Microseconds after which a state is not the present one any more.
     private static let presentMicroseconds: UInt64 = 5_000_000

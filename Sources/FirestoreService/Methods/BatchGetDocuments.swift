@@ -144,19 +144,19 @@ final class BatchGetSource: ResponseSource {
     /// The names that are asked for, each once.
     var allNames: [[UInt8]] { names.map { Array(nameBytes[$0]) } }
 
-    /// Decides whether the documents may be read, for about ``JudgedState/stepNanoseconds``.
+    /// Decides whether the documents may be read, for one ``JudgementStep``.
     ///
     /// - Returns: whether all may be read; else there is more to decide.
     /// - Throws: `PERMISSION_DENIED`; `pending`, after which the step is made again.
     func judge(_ access: any CallAccess, _ state: JudgedState) throws(RequestError) -> Bool {
         if access.isUnrestricted { return true }
-        let end = SystemClock.monotonicNanoseconds() + JudgedState.stepNanoseconds
+        let step = JudgementStep()
         let bytes = nameBytes
         while judgedCount < names.count {
             let view = try service.documentName(bytes.byteSpan.extracting(names[judgedCount]))
             try access.checkGet(view.pathBytes, state)
             judgedCount += 1
-            if judgedCount < names.count, SystemClock.monotonicNanoseconds() > end { return false }
+            if judgedCount < names.count, step.isOver { return false }
         }
         return true
     }
@@ -170,35 +170,29 @@ final class BatchGetSource: ResponseSource {
     func next(into writer: inout ByteBuffer) -> SourceStep {
         guard let point, let call else { preconditionFailure("a batch get is streamed after its read point is set") }
         if let wait, !wait.isOver { return .waiting }
-        if let access {
-            do throws(RequestError) {
-                try wait?.finish()
-                wait = nil
+        do throws(RequestError) {
+            try wait?.finish()
+            wait = nil
+            if let access {
                 guard try judge(access, JudgedState(service.reader, point, .pends)) else {
                     call.resumeLater()
                     return .waiting
                 }
                 self.access = nil
-            } catch {
-                guard error.isPending else { return failed(error) }
-                wait = StorageWait(service, call)
-                return .waiting
             }
-        }
-        do throws(RequestError) {
-            try wait?.finish()
-            wait = nil
             while position < names.count {
                 let name = names[position]
+                let isFound = try appendFound(name, at: point, to: &writer)
                 position += 1
-                if try appendFound(name, at: point, to: &writer) { return sent() }
+                if isFound { return sent() }
                 missing.append(name)
             }
         } catch {
             guard error.isPending else { return failed(error) }
-            position -= 1
-            let next = names[position...].prefix(Self.prefetchedMax)
-            service.reader.prefetch(next.lazy.map { [nameBytes] in Array(nameBytes[$0]) }, at: point)
+            if access == nil {
+                let next = names[position...].prefix(Self.prefetchedMax)
+                service.reader.prefetch(next.lazy.map { [nameBytes] in Array(nameBytes[$0]) }, at: point)
+            }
             wait = StorageWait(service, call)
             return .waiting
         }

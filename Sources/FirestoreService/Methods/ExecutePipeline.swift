@@ -87,7 +87,7 @@ private struct PendingDemands {
         }.reversed()
     }
 
-    /// Asks for about ``JudgedState/stepNanoseconds``.
+    /// Asks for one ``JudgementStep``.
     ///
     /// - Returns: whether everything is permitted; else there is more to ask.
     /// - Throws: `PERMISSION_DENIED`; `pending`, after which the step is made again.
@@ -95,7 +95,7 @@ private struct PendingDemands {
         _ service: FirestoreService, at point: ReadPoint, by access: (any CallAccess)?
     ) throws(RequestError) -> Bool {
         guard let access, !access.isUnrestricted else { return true }
-        let end = SystemClock.monotonicNanoseconds() + JudgedState.stepNanoseconds
+        let step = JudgementStep()
         while let read = reads.last {
             switch read {
             case .query(let query, let parent): try service.check(query, parent, at: point, permittedBy: access)
@@ -103,7 +103,7 @@ private struct PendingDemands {
                 for path in paths { try access.checkGet(path.byteSpan, service.judged(at: point)) }
             }
             reads.removeLast()
-            if !reads.isEmpty, SystemClock.monotonicNanoseconds() > end { return false }
+            if !reads.isEmpty, step.isOver { return false }
         }
         return true
     }
