@@ -46,7 +46,9 @@ extension MemberDriver {
             if row.level == StoreTables.movedLevel {
                 return end(.refused("the store was moved out of the database by hearth migrate"))
             }
-            if row.level > settings.levelMax {
+            if row.level == StoreTables.leavingLevel {
+                member.mayLead = false
+            } else if row.level > settings.levelMax {
                 let isShared = StoreTables.isSharing(level: row.level)
                 return end(
                     .refused(

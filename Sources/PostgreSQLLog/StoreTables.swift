@@ -62,6 +62,9 @@ package struct StoreTables: Sendable {
 
     /// The level of the records that this version writes and reads.
     package static let level: UInt64 = 1
+    /// The level of a store that is being moved out of the database: no server leads it. Its servers wait, since the
+    /// cluster may get it back (StoreTables+Leaving).
+    package static let leavingLevel: UInt64 = 999_999
     /// The level of a store that was moved out of the database: no server leads or follows it any more.
     package static let movedLevel: UInt64 = 1_000_000
 
@@ -86,7 +89,7 @@ package struct StoreTables: Sendable {
         """
 
     /// Executes a change and returns the row after it, or the row as it is if the change was not made.
-    private func changing(_ change: String, _ parameters: [SQLParameter]) -> SQLStatement {
+    func changing(_ change: String, _ parameters: [SQLParameter]) -> SQLStatement {
         SQLStatement(
             """
             WITH changed AS (\(change) RETURNING \(Self.rowColumns))
@@ -200,25 +203,6 @@ package struct StoreTables: Sendable {
             UPDATE hearth.stores SET timeline = \(start), ceiling = \(start)
             WHERE name = $1::text AND timeline <= $3::bigint
             """, [.number(time), .number(last)])
-    }
-
-    /// Ends the store in this database: nothing can be appended any more, and servers end.
-    package var moving: SQLStatement {
-        changing(
-            """
-            UPDATE hearth.stores SET level = \(Self.movedLevel), epoch = epoch + 1, renewals = renewals + 1,
-                holder_high = 0, holder_low = 0, address = ''
-            WHERE name = $1::text AND level < \(Self.movedLevel)
-            """, [])
-    }
-
-    /// Undoes ``moving``.
-    package var notMoving: SQLStatement {
-        changing(
-            """
-            UPDATE hearth.stores SET level = \(Self.level), epoch = epoch + 1, renewals = renewals + 1
-            WHERE name = $1::text AND level = \(Self.movedLevel)
-            """, [])
     }
 
     /// Creates the row of a store that was made elsewhere, with its first base, unless there is a row. One row if that

@@ -11,8 +11,8 @@ struct ClusterReport {
         let leader: String
         let epoch: UInt64
         let renewedMilliseconds: UInt64
-        /// It takes no writes here, since `hearth migrate` has moved it out of the database, or has begun to.
-        let isMovedOut: Bool
+        /// Of its row. It takes no writes here if `hearth migrate` has moved it out of the database, or has begun to.
+        let level: UInt64
         let sequence: UInt64
         let base: ClusterBase?
         let servers: [Server]
@@ -122,7 +122,12 @@ struct ClusterReport {
         let databases = counts?[store.name].map { ", \($0) databases" } ?? ""
         let base = store.base?.text ?? "no base"
         let place = database.address.map { ", in \($0)" } ?? ""
-        let moved = store.isMovedOut ? ", moved out of the database by hearth migrate" : ""
+        let moved =
+            switch store.level {
+            case StoreTables.movedLevel: ", moved out of the database by hearth migrate"
+            case StoreTables.leavingLevel: ", being moved out of the database by hearth migrate"
+            default: ""
+            }
         let line =
             "store \(store.name): leader \(store.leader.isEmpty ? "none" : store.leader), epoch \(store.epoch), "
             + "renewed \(store.renewedMilliseconds) ms ago, log to \(store.sequence), \(base)"
@@ -160,7 +165,7 @@ struct ClusterReport {
             + "\"sequence\":\(store.sequence),"
             + "\"baseSequence\":\(store.base.map { String($0.row.place.sequence) } ?? "null"),"
             + "\"base\":\(store.base?.json ?? "null"),"
-            + "\"movedOut\":\(store.isMovedOut),"
+            + "\"movedOut\":\(store.level == StoreTables.movedLevel),"
             + "\(databases)\"database\":\(database.jsonOfAddress),\"servers\":[\(servers.joined(separator: ","))]}"
     }
 }
@@ -225,7 +230,7 @@ extension ClusterReport.Store {
         let tables = StoreTables(name: name, advertised: "")
         self.init(
             name: name, leader: row.text(0), epoch: row.number(1) ?? 0, renewedMilliseconds: row.number(2) ?? 0,
-            isMovedOut: row.number(3) == StoreTables.movedLevel,
+            level: row.number(3) ?? 0,
             sequence: try tables.lastSequence(session),
             base: try ClusterBase(of: tables, session),
             servers: servers.map { server in

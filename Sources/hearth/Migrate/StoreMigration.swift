@@ -1,10 +1,12 @@
 // A whole store from a data directory into a cluster, or from a cluster into a data directory.
 //
 //     directory ──► cluster     no more writes ──► fork ──► base in a table ──► compared ──► one statement
-//     cluster ──► directory     base and log ──► no more groups ──► rest of the log ──► checked ──► RestorePlacing
+//     cluster ──► directory     base and log ──► no more groups ──► rest of the log ──► checked ──► moved
+//                                                                                                ──► RestorePlacing
 //
 // The last step alone makes the target a store. An interrupted attempt leaves something that nobody takes for one; the
-// next attempt removes it.
+// next attempt removes it. A cluster that is locked out takes writes again unless it says that its store was moved
+// (StoreLockOut).
 
 import Authorization
 import Basics
@@ -184,16 +186,6 @@ private struct ClusterToDirectory {
     let tables: StoreTables
     let basesDirectory: String?
 
-    /// Whether the servers of the cluster take no more writes, and who has done that.
-    private enum LockOut {
-        /// They take writes.
-        case none
-        /// This attempt has done it, or may have.
-        case ours
-        /// An earlier attempt has. It may have made a directory that takes writes by now.
-        case earlier
-    }
-
     func run(_ line: inout ProgressLine) throws {
         defer { session.close() }
         guard (try? RestorePlacing.isFree(directory)) == true else {
@@ -203,25 +195,24 @@ private struct ClusterToDirectory {
             let row = StoreRow(try session.run(tables.statement(.observe, closed: 0, timeline: 0)))
         else { throw CommandFailure("the database has no store \(tables.name): name one with --cluster-store") }
         try checkLevel(row.level)
-        var lockOut = row.level == StoreTables.movedLevel ? LockOut.earlier : .none
+        var lockOut = StoreLockOut(tables, of: database)
         var last: UInt64 = 0
         do {
+            // An earlier attempt has locked the servers out, and may have been killed: this one takes its place.
+            if row.level >= StoreTables.leavingLevel { try lockOut.begin(session) { try checkLevel($0) } }
             try RestorePlacing.run(directory) { copy in
                 let reader = try fetchBase(row, to: copy, &line)
                 let store = try open(copy)
                 defer { store.close() }
                 try copyLog(reader, to: store, endsBelow: Self.groupsLeftMax, &line)
-                if lockOut == .none {
-                    lockOut = .ours
-                    let locked = StoreRow(try session.run(tables.moving))
-                    if locked?.isDone == false { lockOut = .earlier }
-                }
+                if !lockOut.hasBegun { try lockOut.begin(session) { try checkLevel($0) } }
                 // Nothing is appended any more.
                 try copyLog(reader, to: store, endsBelow: 1, &line)
                 store.close()
                 try check(copy, reader, line)
                 try complete(copy)
                 last = reader.place.sequence
+                try lockOut.complete()
             }
         } catch {
             throw explained(error, lockOut)
@@ -231,40 +222,24 @@ private struct ClusterToDirectory {
                 + "Start hearth serve on it")
     }
 
-    /// What is to be said of a failure. Unless the directory may have the store, the cluster takes writes again.
-    private func explained(_ error: any Error, _ lockOut: LockOut) -> any Error {
-        let reason = ErrorText.describe(error)
-        if lockOut != .none, RestorePlacing.isPlaced(in: directory) {
+    /// What is to be said of a failure. Unless a directory may have the store, the cluster takes writes again.
+    private func explained(_ error: any Error, _ lockOut: StoreLockOut) -> any Error {
+        if lockOut.hasBegun, RestorePlacing.isPlaced(in: directory) {
             return CommandFailure(
                 "\(directory) has the store \(tables.name) now, and the cluster takes no more writes. But the "
-                    + "directory may not outlive a power cut: \(reason). If it is gone one day, give the command again")
+                    + "directory may not outlive a power cut: \(ErrorText.describe(error)). If it is gone one day, "
+                    + "give the command again")
         }
-        switch lockOut {
-        case .none: return error
-        case .ours:
-            do {
-                let session = try PostgreSQLSession(address: database)
-                defer { session.close() }
-                try session.run(tables.notMoving)
-                return error
-            } catch let failure {
-                return CommandFailure(
-                    "\(reason). The cluster takes no writes, which could not be undone: "
-                        + "\(ErrorText.describe(failure)). \(wayBack)")
-            }
-        case .earlier:
-            return CommandFailure("\(reason). The cluster takes no writes since an earlier attempt. " + wayBack)
-        }
-    }
-
-    private var wayBack: String {
-        "Give the command again; or, only if no directory has the store, have the cluster take writes again: "
+        guard let problem = lockOut.takeBack() else { return error }
+        let way =
+            "Give the command again; or, only if no directory has the store, have the cluster take writes again: "
             + "UPDATE hearth.stores SET level = \(StoreTables.level) WHERE name = '\(tables.name)'"
+        return CommandFailure("\(ErrorText.describe(error)). \(problem). \(way)")
     }
 
     /// - Throws: a `CommandFailure` unless the store lies here, and has its databases for itself.
     private func checkLevel(_ level: UInt64) throws {
-        if level <= StoreTables.level || level == StoreTables.movedLevel { return }
+        if level <= StoreTables.level || level >= StoreTables.leavingLevel { return }
         if StoreTables.isElsewhere(level: level) {
             let place = try StorePlace.all(session).first { $0.store == tables.name }
             throw CommandFailure(
@@ -370,7 +345,6 @@ private enum MigratingFile {
 
     static func write(in directory: String) throws {
         if exists(in: directory) { return }
-        try OutputFile.replace(
-            "\(directory)/\(name)", with: Array("hearth migrate moves this directory to a cluster\n".utf8))
+        try Directory.replaceFile("\(directory)/\(name)", with: "hearth migrate moves this directory to a cluster\n")
     }
 }

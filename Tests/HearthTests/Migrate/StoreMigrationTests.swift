@@ -2,6 +2,7 @@
 
 import Foundation
 import PostgreSQLLog
+import Replication
 import TestSupport
 import Testing
 
@@ -130,8 +131,8 @@ struct StoreMigrationTests {
 
     /// Whether the servers of the cluster take no more writes.
     private func isLockedOut(_ session: PostgreSQLSession) throws -> Bool {
-        let level = try session.run(SQLStatement("SELECT level FROM hearth.stores")).first?.number(0)
-        return level == StoreTables.movedLevel
+        let level = try session.run(SQLStatement("SELECT level FROM hearth.stores")).first?.number(0) ?? 0
+        return level >= StoreTables.leavingLevel
     }
 
     @Test
@@ -141,8 +142,8 @@ struct StoreMigrationTests {
         try session.run(StoreTables.creation)
         try session.run(RulesTable.creation)
         try session.run(StoreTables(name: "main", advertised: "").adoption(.random(), timeline: 7, ceiling: 0))
-        func rename(_ column: String, to name: String) throws {
-            try session.run(SQLStatement(script: "ALTER TABLE hearth.rules RENAME \(column) TO \(name)"))
+        func rename(_ column: String, of table: String = "rules", to name: String) throws {
+            try session.run(SQLStatement(script: "ALTER TABLE hearth.\(table) RENAME \(column) TO \(name)"))
         }
         func migrate(to name: String) -> String? {
             do {
@@ -160,6 +161,16 @@ struct StoreMigrationTests {
         #expect(try !isLockedOut(session))
         #expect(!FileManager.default.fileExists(atPath: directory.path(of: "first")))
         try rename("hidden", to: "source")
+
+        // An attempt was killed after its lock-out, and the next one fails before that.
+        let tables = StoreTables(name: "main", advertised: "")
+        let seen = try #require(StoreRow(try session.run(tables.statement(.observe, closed: 0, timeline: 0))))
+        try session.run(tables.lockingOut(seen, for: ServerIdentity(high: 1, low: 2)))
+        #expect(try isLockedOut(session))
+        try rename("parts", of: "bases", to: "hidden")
+        #expect(migrate(to: "first") != nil)
+        #expect(try !isLockedOut(session))
+        try rename("hidden", of: "bases", to: "parts")
 
         // The directory has the store, and its name cannot be made durable.
         let format = directory.path(of: "second/FORMAT")
@@ -184,6 +195,27 @@ struct StoreMigrationTests {
         try rename("hidden", to: "source")
         #expect(migrate(to: "third") == nil)
         #expect(try HearthBinary.run(["check", "--data", directory.path(of: "third")]).status == 0)
+    }
+
+    @Test
+    func `Servers wait while a store is locked out, and lead again when it is taken back`() async throws {
+        let node = try node("first")
+        try node.start()
+        try await eventually("it leads") { node.leads }
+        #expect(try set(node.port, "c/d", 1).status == 0)
+        let session = try PostgreSQLSession(address: database.address)
+        defer { session.close() }
+        let (tables, attempt) = (StoreTables(name: "main", advertised: ""), ServerIdentity(high: 1, low: 2))
+        let seen = try #require(StoreRow(try session.run(tables.statement(.observe, closed: 0, timeline: 0))))
+        #expect(StoreRow(try session.run(tables.lockingOut(seen, for: attempt)))?.isDone == true)
+        try await eventually("it does not lead: \(node.log.suffix(1_000))") { !node.leads }
+        let status = try HearthBinary.run(["cluster", "status", "--cluster", database.address])
+        #expect(status.output.contains("being moved out of the database"), "\(status)")
+        #expect(StoreRow(try session.run(tables.takingBack(seen, from: attempt)))?.isDone == true)
+        try await eventually("it leads again: \(node.log.suffix(1_000))") { node.leads }
+        #expect(try set(node.port, "c/d", 2).status == 0)
+        #expect(node.stop() == 0)
+        #expect(!node.log.contains("moved out of the database"))
     }
 
     @Test
