@@ -141,12 +141,8 @@ final class Cluster: Sendable {
 
     private func prepare(_ session: PostgreSQLSession) throws {
         let row = try self.row(session)
-        if Directory.exists("\(directory)/FORMAT") {
-            guard try ClusterFile.identity(in: directory) == row.lease.store else {
-                throw CommandFailure(
-                    "\(directory) caches another store than the database has: name an empty directory, or the database "
-                        + "of that store")
-            }
+        if hasState {
+            guard try ClusterFile.identity(in: directory) == row.lease.store else { throw cachesAnother }
             if try ClusterFile.timeline(in: directory) != row.timeline {
                 try ClusterFile.write(tables.name, row.lease.store, timeline: row.timeline, in: directory)
             }
@@ -166,8 +162,17 @@ final class Cluster: Sendable {
         member.update { $0 = Member(host: host, driver: driver, bases: bases, timeline: row.timeline) }
     }
 
+    /// Whether the directory caches a state of the store.
+    var hasState: Bool { Directory.exists("\(directory)/FORMAT") }
+
+    private var cachesAnother: CommandFailure {
+        CommandFailure(
+            "\(directory) caches another store than the database has: name an empty directory, or the database of that "
+                + "store")
+    }
+
     /// Calls `body` with a session of the database, which is waited for; again, if the session is lost meanwhile.
-    private func withSession<Output>(_ body: (PostgreSQLSession) throws -> Output) throws -> Output {
+    func withSession<Output>(_ body: (PostgreSQLSession) throws -> Output) throws -> Output {
         while true {
             let session = try connect()
             defer { session.close() }
@@ -216,6 +221,12 @@ final class Cluster: Sendable {
         return row
     }
 
+    /// The row of the store; nil if the database has none.
+    private static func present(_ session: PostgreSQLSession, _ tables: StoreTables) throws(SQLFailure) -> StoreRow? {
+        guard try session.run(StoreTables.exists).first?.number(0) == 1 else { return nil }
+        return StoreRow(try session.run(tables.statement(.observe, closed: 0, timeline: 0)))
+    }
+
     /// The row of the store, which is created if there is none.
     static func storeRow(_ session: PostgreSQLSession, _ tables: StoreTables) throws -> StoreRow {
         for attempt in 1... {
@@ -247,7 +258,11 @@ final class Cluster: Sendable {
     /// The row of the store, wherever it lies.
     func row(_ session: PostgreSQLSession) throws -> StoreRow {
         if let place { return try placedRow(session, place) }
-        let row = try Self.storeRow(session, tables)
+        try StoreLayout.checkIsHome(session)
+        // What is not the database of this directory is left as it is.
+        guard let row = try hasState ? Self.present(session, tables) : Self.storeRow(session, tables) else {
+            throw cachesAnother
+        }
         guard StoreTables.isElsewhere(level: row.level) else { return row }
         throw CommandFailure(
             "the log of the store \(tables.name) lies in another database: serve it with --cluster-stores")

@@ -24,6 +24,8 @@ final class ClusterStores: Sendable {
     /// Move databases away from them: one for the stores of each PostgreSQL database, since a database that is away
     /// holds up what waits for commits there.
     private let moves: [DatabaseMoves]
+    /// Where the logs of several stores lie; nil if there is one store.
+    private let layout: StoreLayout?
     /// The rules and revocations that all servers have in common.
     let security: ClusterSecurity
 
@@ -32,9 +34,11 @@ final class ClusterStores: Sendable {
     private static let storesMax = 50
 
     private init(
-        _ members: [Cluster], _ places: ClusterPlaces?, _ moves: [DatabaseMoves], _ security: ClusterSecurity
+        _ members: [Cluster], _ places: ClusterPlaces?, _ moves: [DatabaseMoves], _ layout: StoreLayout?,
+        _ security: ClusterSecurity
     ) {
         self.members = members
+        self.layout = layout
         self.places = places
         self.moves = moves
         self.security = security
@@ -63,7 +67,7 @@ final class ClusterStores: Sendable {
                 arguments, name: arguments[ServeSettings.clusterStore], directory: data, isShared: false,
                 in: databases, log)
             guard let member, let address = arguments.value(of: ServeSettings.cluster) else { return nil }
-            return ClusterStores([member], nil, [], ClusterSecurity(address: address, log: log))
+            return ClusterStores([member], nil, [], nil, ClusterSecurity(address: address, log: log))
         }
         guard let address = arguments.value(of: ServeSettings.cluster) else {
             throw UsageError(message: "--cluster-stores needs --cluster URL, the database of the stores")
@@ -94,7 +98,7 @@ final class ClusterStores: Sendable {
             DatabaseMoves(address: address, members, from: own, places, log: log, members[own[0]].reach)
         }
         let security = ClusterSecurity(address: address, isAway: layout.isRemembered, log: log)
-        return ClusterStores(members, places, moves, security)
+        return ClusterStores(members, places, moves, layout, security)
     }
 
     /// Why a text is not a list of stores; nil if it is one.
@@ -110,6 +114,8 @@ final class ClusterStores: Sendable {
     /// Sets what a server of the cluster is started with, and fills new directories.
     func prepare(_ configuration: inout DatabaseServerConfiguration, _ arguments: ParsedArguments) throws {
         try prepareMembers()
+        // The home database is that of the stores that this server has.
+        try layout?.remember(members.map(\.tables.name), in: "\(configuration.store.directory)/\(Self.folder)")
         configuration.readsAreStrict = true
         configuration.staleReadsMax = UInt64(arguments[ServeSettings.staleReads].milliseconds) * 1_000
         configuration.places = places
@@ -138,6 +144,8 @@ final class ClusterStores: Sendable {
     /// Waits until the database of at least one store can be reached, and prepares those stores.
     private func prepareMembers() throws {
         if members.count == 1 { return try members[0].prepare() }
+        // Those that find out whether it is their database come first: the others make tables there.
+        let members = members.filter(\.hasState) + members.filter { !$0.hasState }
         while true {
             var unreachable: Set<String> = []
             for member in members where !unreachable.contains(member.database) {

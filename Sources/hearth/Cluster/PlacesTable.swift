@@ -27,9 +27,10 @@ final class PlacesTable {
     private var areAllSharing = false
     /// When the table is looked at again, in milliseconds.
     private var lookAt: UInt64 = 0
-    /// What was logged last about the database that has the table, and about a database in two stores.
+    /// What was logged last about the database that has the table.
     private var lastFailure = ""
-    private var lastConflict = ""
+    /// What was logged about databases in two stores, by the number of the store that is looked at.
+    private var conflicts: [Int: String] = [:]
     private var spread = LeaseSpread()
     /// When the leaders are looked at again, in milliseconds.
     private var spreadAt: UInt64 = 0
@@ -185,14 +186,13 @@ final class PlacesTable {
             try session.run(store.tables.entering(name))
             let other = try session.run(StoreTables.store(of: name)).first?.text(0) ?? ""
             guard other == store.tables.name else {
-                let message = """
-                    the database \(name) is in the stores \(store.tables.name) and \(other); no databases are created \
-                    until it is deleted in one of them
-                    """
-                if message != lastConflict { places.log(.error, "database_twice", ["message": message]) }
-                return lastConflict = message
+                let message = Self.conflict(
+                    of: name, store.tables.name, other, isSharing: store.isSharing)
+                if message != conflicts[index] { places.log(.error, "database_twice", ["message": message]) }
+                return conflicts[index] = message
             }
         }
+        conflicts[index] = nil
         guard store.place != nil else {
             if try !session.run(store.tables.sharing(in: epoch)).isEmpty { sharing.insert(index) }
             return
@@ -202,6 +202,18 @@ final class PlacesTable {
         guard store.tasks.shares else { return }
         try session.run(store.tables.notingThatItShares)
         sharing.insert(index)
+    }
+
+    /// - Parameters:
+    ///   - store: which has the database by its log.
+    ///   - other: which has it by the table.
+    ///   - isSharing: whether the store has had only databases of the table before: it takes part in creating others.
+    static func conflict(of database: String, _ store: String, _ other: String, isSharing: Bool) -> String {
+        let consequence =
+            isSharing
+            ? "calls go to the store that has it by the latest move: give hearth move for it again"
+            : "no databases are created until it is deleted in one of them"
+        return "the database \(database) is in the stores \(store) and \(other); \(consequence)"
     }
 
     /// Hands a store over to another server if this one leads more than its share.

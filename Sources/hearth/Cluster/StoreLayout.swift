@@ -35,9 +35,7 @@ struct StoreLayout: Equatable {
             do {
                 let session = try PostgreSQLSession(address: home, withinMilliseconds: connectMilliseconds)
                 defer { session.close() }
-                let layout = try StoreLayout(names, session)
-                try layout.remember(names, in: folder)
-                return layout
+                return try StoreLayout(names, session)
             } catch let error as SQLFailure where error.isConnectionLost {
                 if var layout = remembered(names, in: folder) {
                     layout.isRemembered = true
@@ -57,19 +55,24 @@ struct StoreLayout: Equatable {
     init(places: [String: StorePlace]) { self.places = places }
 
     private init(_ names: [String], _ session: PostgreSQLSession) throws {
-        if let owner = try DatabaseOwner(session), !owner.isHome {
-            throw CommandFailure(
-                "the database that --cluster names has stores of a cluster and is not its home database: name the one "
-                    + "with which hearth cluster place was run")
-        }
+        try Self.checkIsHome(session)
         let places = try StorePlace.all(session).filter { names.contains($0.store) }
         self.init(places: Dictionary(places.map { ($0.store, $0) }) { first, _ in first })
+    }
+
+    /// - Throws: a `CommandFailure` if a database has stores of a cluster whose home database is another one.
+    static func checkIsHome(_ session: PostgreSQLSession) throws {
+        guard let owner = try DatabaseOwner(session), !owner.isHome else { return }
+        throw CommandFailure(
+            "the database that --cluster names has stores of a cluster and is not its home database: name the one "
+                + "with which hearth cluster place was run")
     }
 
     // MARK: The file
 
     /// Notes for later starts where some stores lie.
     func remember(_ names: [String], in folder: String) throws {
+        if isRemembered { return }
         let path = "\(folder)/\(Self.fileName)"
         if places.isEmpty {
             if Directory.exists(path) { try Directory.removeFile(path) }
@@ -82,7 +85,7 @@ struct StoreLayout: Equatable {
         }
         try Directory.create(folder)
         let text = (lines + ["end"]).joined(separator: "\n") + "\n"
-        try OutputFile.replace(path, with: Array(text.utf8))
+        try Directory.replaceFile(path, with: text)
     }
 
     /// - Returns: nil if the file is missing, cut off, or lacks one of the stores.

@@ -1,0 +1,78 @@
+// hearth serve --cluster with a database that is not that of its directory: it is left as it is.
+
+import Foundation
+import PostgreSQLLog
+import TestSupport
+import Testing
+
+@testable import hearth
+
+@Suite(.serialized, .timeLimit(.minutes(20)))
+struct WrongDatabaseTests {
+    private let directory = TemporaryDirectory("wrong")
+    private let databases: DatabasePair.Databases
+
+    init() throws { databases = try DatabasePair.of("WrongDatabaseTests").makeDatabases() }
+
+    private func hasSchema(_ address: String) throws -> Bool {
+        let session = try PostgreSQLSession(address: address)
+        defer { session.close() }
+        return try session.run(SQLStatement("SELECT to_regnamespace('hearth') IS NOT NULL")).first?.number(0) == 1
+    }
+
+    private func serve(_ data: String, _ address: String, _ arguments: [String]) throws -> HearthBinary.Outcome {
+        let port = try LoopbackSocket.reservePort()
+        return try HearthBinary.run(
+            [
+                "serve", "--data", data, "--port", String(port), "--cluster", address, "--advertise",
+                "127.0.0.1:\(port)",
+            ] + arguments)
+    }
+
+    @Test(arguments: [[], ["--cluster-stores", "a,main"]])
+    func `A server makes nothing in a database that lacks the store of its directory`(_ arguments: [String])
+        async throws
+    {
+        let data = directory.path(of: "data")
+        // The store "a" is made after the server has left, and its directory is new.
+        let first = arguments.isEmpty ? [] : ["--cluster-stores", "main"]
+        let node = try ClusterNode(databases.home, data: data, arguments: first)
+        try node.start()
+        try await eventually("it leads: \(node.log.suffix(1_000))") { node.leads || node.leads("main") }
+        #expect(node.stop() == 0)
+        let refused = try serve(data, databases.other, arguments)
+        #expect(refused.status == 1 && refused.errors.contains("caches another store"), "\(refused)")
+        #expect(try !hasSchema(databases.other))
+
+        // A database of another cluster does not get a store of this name either.
+        let session = try PostgreSQLSession(address: databases.other)
+        defer { session.close() }
+        try session.run(StoreTables.creation)
+        let again = try serve(data, databases.other, arguments)
+        #expect(again.status == 1 && again.errors.contains("caches another store"), "\(again)")
+        let count = try session.run(SQLStatement("SELECT count(*) FROM hearth.stores")).first?.number(0)
+        #expect(count == 0)
+        #expect(try session.run(RulesTable.exists).first?.number(0) != 1)
+    }
+
+    @Test
+    func `A database with stores of a cluster that is not its home gets no store`() throws {
+        let session = try PostgreSQLSession(address: databases.other)
+        defer { session.close() }
+        try session.run(StoreTables.creation)
+        try session.run(StoreTables.creationOfIdentity)
+        try session.run(StoreTables.entering(DatabaseOwner(identity: .random(), home: .random())))
+        let refused = try serve(directory.path(of: "data"), databases.other, ["--cluster-store", "new"])
+        #expect(refused.status == 1 && refused.errors.contains("is not its home database"), "\(refused)")
+        let count = try session.run(SQLStatement("SELECT count(*) FROM hearth.stores")).first?.number(0)
+        #expect(count == 0)
+    }
+
+    @Test
+    func `The report of a database in two stores says what follows from it`() {
+        let before = PlacesTable.conflict(of: "projects/p/databases/d", "a", "b", isSharing: false)
+        #expect(before.contains("in the stores a and b; no databases are created until"))
+        let sharing = PlacesTable.conflict(of: "projects/p/databases/d", "a", "b", isSharing: true)
+        #expect(sharing.contains("give hearth move for it again") && !sharing.contains("no databases are created"))
+    }
+}
