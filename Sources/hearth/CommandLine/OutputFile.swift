@@ -35,25 +35,13 @@ final class OutputFile {
         }
     }
 
-    /// Makes the bytes durable (fsync(2)).
-    func sync() throws(CommandFailure) {
-        guard fsync(descriptor) == 0 else { throw Self.failure(path) }
-    }
-
-    /// Replaces a file in one step, so that an interruption leaves the old file or the new one.
-    static func replace(_ path: String, with bytes: [UInt8]) throws(CommandFailure) {
-        let temporary = "\(path).new"
-        do throws(CommandFailure) {
-            try OutputFile(temporary, flags: O_TRUNC).write(bytes)
-            try rename(temporary, to: path)
-        } catch {
-            unlink(temporary)
-            throw error
-        }
-    }
-
-    static func rename(_ path: String, to newPath: String) throws(CommandFailure) {
-        guard Glibc.rename(path, newPath) == 0 else { throw failure(newPath) }
+    /// Waits for the lock of the file (flock(2)), which the process has until it closes the file. Without effect where
+    /// the file system has no locks.
+    /// - Returns: false if the file has lost its name meanwhile.
+    func lock() -> Bool {
+        while flock(descriptor, LOCK_EX) != 0, errno == EINTR {}
+        var status = stat()
+        return fstat(descriptor, &status) != 0 || status.st_nlink > 0
     }
 
     private static func failure(_ path: String) -> CommandFailure {

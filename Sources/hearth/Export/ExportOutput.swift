@@ -21,7 +21,10 @@ protocol ExportOutput: AnyObject {
 struct ExportBytes {
     private let file: ReplacingFile?
 
-    init(_ path: String?) throws { file = try path.map { try ReplacingFile($0) } }
+    init(_ path: String?) throws {
+        if let path { ReplacingFile.removeAbandoned(of: path) }
+        file = try path.map { try ReplacingFile($0) }
+    }
 
     func write(_ bytes: [UInt8]) throws {
         if let file { try file.write(bytes) } else { try StandardOutput.write(bytes) }

@@ -37,6 +37,7 @@ struct LoadState: Equatable {
         for input: String, _ fresh: LoadState, resumes: Bool, place: (Int) -> String, describe: (LoadState) -> String
     ) throws -> LoadState {
         let statePath = path(for: input)
+        ReplacingFile.removeAbandoned(of: statePath)
         guard let old = try read(from: statePath) else {
             if resumes { throw CommandFailure("there is no interrupted load of \(input) (no \(statePath))") }
             return fresh
@@ -66,10 +67,10 @@ struct LoadState: Equatable {
         return state
     }
 
-    /// Replaces the file in one step, so that an interruption leaves the old state or the new one.
+    /// Replaces the file in one step, so that an interruption, a power cut too, leaves the old state or the new one.
     func write(to path: String) throws(CommandFailure) {
         do throws(CommandFailure) {
-            try OutputFile.replace(path, with: Array(json.utf8))
+            try ReplacingFile.replace(path, with: Array(json.utf8), .bytes)
         } catch {
             throw CommandFailure(
                 "\(error). It keeps the position for --resume, beside the input; a load from standard input (-) "

@@ -56,6 +56,7 @@ struct Migration: Sendable {
     /// The state of the interrupted migration, or that of one which begins now and was agreed to.
     private func initialState() async throws -> MigrationState {
         let (from, to) = ("\(names.source) at \(options.endpoint)", "\(names.target)")
+        ReplacingFile.removeAbandoned(of: options.statePath)
         let old = try MigrationState.read(from: options.statePath)
         guard options.resumes else {
             if let old {

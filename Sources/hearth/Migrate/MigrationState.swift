@@ -43,8 +43,8 @@ struct MigrationState: Equatable, Sendable {
         return state
     }
 
-    /// Replaces the file in one step, so that an interruption leaves the old state or the new one.
-    func write(to path: String) throws { try OutputFile.replace(path, with: Array(json.jsonLines.utf8)) }
+    /// Replaces the file in one step, so that an interruption, a power cut too, leaves the old state or the new one.
+    func write(to path: String) throws { try ReplacingFile.replace(path, with: Array(json.jsonLines.utf8), .bytes) }
 }
 
 extension MigrationState {
