@@ -38,6 +38,14 @@ struct UnreachableServerTests {
     }
 
     @Test
+    func `What helps follows from the cause, whatever words the address has`() throws {
+        let socket = directory.path(of: "this port requires TLS, the peer's certificate")
+        let outcome = try HearthBinary.run(["get", "c/x", "--address", "unix:\(socket)", "--timeout", "100ms"])
+        #expect(outcome.status == 1 && outcome.errors.contains(socket), "\(outcome.errors)")
+        #expect(outcome.errors.contains("Start one with hearth serve"), "\(outcome.errors)")
+    }
+
+    @Test
     func `Every client command has the same timeout`() throws {
         for command in try Set(commands().map { $0[0] }) {
             let help = try HearthBinary.run([command, "--help"]).output

@@ -33,7 +33,7 @@ extension Channel {
         if let failure {
             // The alert, if there is one, should reach the other side.
             flush()
-            close(.tls(failure.description))
+            close(.tls(failure))
         } else if session.hasReceivedClose {
             flush()
             endInput()

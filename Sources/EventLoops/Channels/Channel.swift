@@ -17,7 +17,7 @@
 package import Basics
 import CUV
 import Glibc
-import TLS
+package import TLS
 
 /// What a channel asks of the protocol spoken over it. Called on the loop's thread.
 package protocol ChannelDriver: AnyObject {
@@ -83,7 +83,7 @@ package enum CloseReason: Error, Equatable, Sendable {
     /// An HTTP request that could not be read; what its sender was sent.
     case malformedRequest(String)
     /// The handshake of TLS failed, or what came later was no TLS.
-    case tls(String)
+    case tls(TLSError)
     /// The loop or the server was stopped.
     case stopped
 }
@@ -455,7 +455,7 @@ package struct ChannelLimits: Sendable {
             do throws(TLSError) {
                 return try sealOutput(session)
             } catch {
-                close(.tls(error.description))
+                close(.tls(error))
                 return nil
             }
         }

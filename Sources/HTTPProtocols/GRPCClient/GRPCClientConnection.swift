@@ -182,7 +182,7 @@ package final class GRPCClientConnection: ChannelDriver, GRPCClientSessionDelega
                 do throws(TLSError) {
                     channel.secure(try TLSSession(client: context, serverName: host))
                 } catch {
-                    return close(untrusted(error.description))
+                    return close(insecure(error))
                 }
             }
             let calls = waiting
@@ -193,8 +193,8 @@ package final class GRPCClientConnection: ChannelDriver, GRPCClientSessionDelega
         }
     }
 
-    private func untrusted(_ reason: String) -> CallOutcome {
-        CallOutcome(.unavailable, "no secure connection to \(remote): \(reason)", isUnprocessed: true)
+    private func insecure(_ error: TLSError) -> CallOutcome {
+        CallOutcome(.unavailable, "no secure connection to \(remote): \(error)", isUnprocessed: true)
     }
 
     package func received(_ bytes: RawSpan) -> ReceiveProgress {
@@ -225,7 +225,7 @@ package final class GRPCClientConnection: ChannelDriver, GRPCClientSessionDelega
     }
 
     package func channelClosed(_ reason: CloseReason) {
-        if case .tls(let text) = reason, !session.isOpen { return close(untrusted(text)) }
+        if case .tls(let error) = reason, !session.isOpen { return close(insecure(error)) }
         close(
             session.isOpen
                 ? CallOutcome(.unavailable, "the connection to \(remote) was lost")

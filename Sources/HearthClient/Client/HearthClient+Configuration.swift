@@ -65,8 +65,8 @@ extension HearthClient {
         /// How long calls wait for a server that cannot be reached before they fail with UNAVAILABLE and the reason,
         /// counted from the first call that waits; `nil` = until their own deadlines.
         package var outageMax: Duration?
-        /// What a person can do when the server cannot be reached for a reason: the last sentence of such errors.
-        package var remedy: (@Sendable (_ reason: String) -> String)?
+        /// What a person can do when the server cannot be reached: the last sentence of such errors.
+        package var remedy: (@Sendable (OutageCause) -> String)?
 
         /// `HOST:PORT`, IPv6 addresses in brackets; or the Unix socket, or the location of the store.
         package var address: String {

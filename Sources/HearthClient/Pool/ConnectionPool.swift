@@ -52,6 +52,7 @@ final class ConnectionPool: @unchecked Sendable {
     private var random = JitterGenerator(seed: .random(in: 0 ... .max))
     /// Why the last connection failed or ended, for messages; nil before that.
     private var lastConnectionFailure: String?
+    private var lastOutageCause = OutageCause.other
     /// Decides when to report that calls wait for a server that cannot be reached.
     private var notice: OutageNotice?
     /// Ends the calls that wait when an outage has lasted too long; nil while no call waits for a connection.
@@ -355,9 +356,8 @@ final class ConnectionPool: @unchecked Sendable {
     private var connectionFailure: String { lastConnectionFailure ?? "it has not replied yet" }
 
     private var unreachable: String {
-        let reason = connectionFailure
-        let sentence = "The server \(configuration.address) cannot be reached: \(reason)."
-        return configuration.remedy.map { "\(sentence) \($0(reason))" } ?? sentence
+        let sentence = "The server \(configuration.address) cannot be reached: \(connectionFailure)."
+        return configuration.remedy.map { "\(sentence) \($0(lastOutageCause))" } ?? sentence
     }
 
     /// Calls that wait for a connection and have not ended.
@@ -466,6 +466,7 @@ final class ConnectionPool: @unchecked Sendable {
     private func cannotDial(_ id: ConnectionID, _ error: RequestError) {
         tokenFailure = error
         lastConnectionFailure = error.message
+        lastOutageCause = .other
         connections[id] = nil
         if machine.readyCount == 0 {
             let refused = machine.removeWaiting { $0.kind != .queuedWrite }
@@ -554,10 +555,13 @@ final class ConnectionPool: @unchecked Sendable {
 
     /// An attempt to connect failed, or a connection ended. Called once for each connection.
     ///
-    /// - Parameter description: the reason, with the address.
-    func closed(_ id: ConnectionID, _ description: String) {
+    /// - Parameters:
+    ///   - description: the reason, with the address.
+    ///   - cause: the same for the remedy.
+    func closed(_ id: ConnectionID, _ description: String, _ cause: OutageCause = .other) {
         configuration.log?(.debug) { "connection closed: \(description)" }
         lastConnectionFailure = description
+        lastOutageCause = cause
         connections[id] = nil
         machine.lost(id, now: nowNanoseconds)
         performActions()

@@ -5,6 +5,7 @@ import DocumentModel
 import EventLoops
 import FirestoreMessages
 import NativeProtocol
+import TLS
 
 /// A connection to a server that is opening, open or closing. For the thread of the pool's loop.
 final class SocketConnection: PooledConnection, @unchecked Sendable {
@@ -15,6 +16,8 @@ final class SocketConnection: PooledConnection, @unchecked Sendable {
     private var connection: ClientConnection?
     private var isDialled = false
     private(set) var isClosing = false
+    /// The server has refused the connection since it is not one with TLS.
+    private var tlsIsRequired = false
 
     init(_ id: ConnectionPool.ConnectionID, pool: ConnectionPool) {
         self.id = id
@@ -46,11 +49,18 @@ final class SocketConnection: PooledConnection, @unchecked Sendable {
     @Sendable private func happened(_ event: ClientConnectionEvent) {
         switch event {
         case .ready: pool.connected(id)
-        case .goingAway: pool.goingAway(id)
-        case .closed(_, let description):
+        case .goingAway(let code, _):
+            if code == .failedPrecondition { tlsIsRequired = true }
+            pool.goingAway(id)
+        case .closed(let reason, let description):
             connection = nil
-            pool.closed(id, description)
+            pool.closed(id, description, cause(of: reason))
         }
+    }
+
+    private func cause(of reason: CloseReason) -> OutageCause {
+        if case .tls(let error) = reason, error.kind == .untrustedPeer { return .certificateIsUntrusted }
+        return tlsIsRequired ? .tlsIsRequired : .other
     }
 
     func show(_ credential: Credential) { connection?.show(credential) }

@@ -357,18 +357,18 @@ package final class ClientConnection: @unchecked Sendable {
             channel.secure(try TLSSession(client: context, serverName: serverName))
             return true
         } catch {
-            close(.tls(error.description), untrusted(error.description))
+            close(.tls(error), insecure(error))
             return false
         }
     }
 
-    private func untrusted(_ reason: String) -> CallOutcome {
-        CallOutcome(.unavailable, "no secure connection to \(remote): \(reason)", isUnprocessed: true)
+    private func insecure(_ error: TLSError) -> CallOutcome {
+        CallOutcome(.unavailable, "no secure connection to \(remote): \(error)", isUnprocessed: true)
     }
 
     /// The outcome of open calls when the channel ends.
     func outcome(of reason: CloseReason) -> CallOutcome {
-        if case .tls(let text) = reason, !session.isOpen { return untrusted(text) }
+        if case .tls(let error) = reason, !session.isOpen { return insecure(error) }
         return session.isOpen ? lost : refused
     }
 

@@ -125,14 +125,14 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
             channel.secure(try TLSSession(server: tls.context()))
             isSecured = true
         } catch {
-            channel.close(.tls(error.description))
+            channel.close(.tls(error))
         }
     }
 
     /// Ends the connection: there are too many handshakes.
     func tooManyHandshakes() {
         let max = server.configuration.tls?.handshakesMax ?? 0
-        channel.close(.tls("more than \(max) handshakes at once"))
+        channel.close(.tls(TLSError(.limit, "more than \(max) handshakes at once")))
     }
 
     private func endHandshake() {

@@ -38,7 +38,7 @@ struct ConnectionRefusal {
 
     /// A proxy names its client by the first version of the PROXY protocol.
     static let proxyVersion1 = ConnectionRefusal(
-        code: .failedPrecondition, goAwayCode: .failedPrecondition,
+        code: .failedPrecondition, goAwayCode: .invalidArgument,
         text: "the PROXY protocol is served in version 2 alone, not in version 1",
         reason: .protocolNotServed("PROXY version 1"))
 }

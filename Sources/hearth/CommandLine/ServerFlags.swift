@@ -63,14 +63,13 @@ enum ServerFlags {
     }
 
     /// What helps where a server cannot be reached.
-    private static func remedy(for reason: String) -> String {
-        if reason.contains("this port requires TLS") {
-            return "Add --tls, or --tls-ca FILE with the authority of its certificate."
+    private static func remedy(for cause: OutageCause) -> String {
+        switch cause {
+        case .tlsIsRequired: "Add --tls, or --tls-ca FILE with the authority of its certificate."
+        case .certificateIsUntrusted:
+            "--tls-ca FILE names the authority of its certificate, if that is not one of the system's."
+        case .other: "Start one with hearth serve, or name another one with --address."
         }
-        if reason.contains("the peer's certificate") {
-            return "--tls-ca FILE names the authority of its certificate, if that is not one of the system's."
-        }
-        return "Start one with hearth serve, or name another one with --address."
     }
 
     /// What addresses of a server's pages begin with; nil for a store in this process and for a Unix socket.
