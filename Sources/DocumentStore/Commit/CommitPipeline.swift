@@ -299,7 +299,14 @@ final class CommitPipeline: @unchecked Sendable {
                 "This server takes no writes: another one has its place already, which replicas can follow.")
         }
         stage.versions.stopLeading()
-        do throws(StorageError) { _ = try stage.perform(.clockNote) } catch { throw RequestError(error) }
+        do throws(StorageError) {
+            _ = try stage.perform(.clockNote)
+        } catch {
+            stage.versions.lead(above: 0)
+            throw RequestError(error)
+        }
+        standing.refuse(
+            RequestError(.failedPrecondition, "This server takes no writes: a replica takes its place."))
         self.successor = successor
     }
 

@@ -49,12 +49,11 @@ extension DocumentStore {
     ///
     /// - Parameters:
     ///   - successor: the number of the other server. If a server of another number has the place already, the
-    ///     completion gets `FAILED_PRECONDITION`.
+    ///     completion gets `FAILED_PRECONDITION`. If the last commit cannot be made, for example since the disk is
+    ///     full, it gets that error, and the store takes writes as before.
     package func stepDown(
         for successor: UInt64, completion: @escaping @Sendable (Result<CommitVersion, RequestError>) -> Void
     ) {
-        standing.refuse(
-            RequestError(.failedPrecondition, "This server takes no writes: a replica takes its place."))
         // Everything that was queued before comes before it, and is refused or staged.
         submit(
             .stepDown(successor) { [engine] result in

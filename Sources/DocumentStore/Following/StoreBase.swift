@@ -248,13 +248,24 @@ package enum SupersededFile {
     /// Whether the directory has the file.
     package static func exists(in directory: String) -> Bool { Directory.exists("\(directory)/\(name)") }
 
-    /// Makes the file, durably.
-    package static func write(in directory: String) throws(StorageError) {
-        let file = try File("\(directory)/\(name)", flags: O_RDWR | O_CREAT | O_TRUNC)
+    /// Takes the space of the file, so that a full disk shows before the server has stepped down.
+    package static func prepare(in directory: String) throws(StorageError) {
+        let file = try File(workPath(in: directory), flags: O_RDWR | O_CREAT | O_TRUNC)
         try file.write(
             string: "a replica was promoted, or a cluster has the store; remove this file to serve the directory all "
                 + "the same\n")
         try file.sync()
+    }
+
+    /// Gives up what was prepared.
+    package static func discard(in directory: String) { try? Directory.removeFile(workPath(in: directory)) }
+
+    /// Makes the file, durably.
+    package static func write(in directory: String) throws(StorageError) {
+        if !Directory.exists(workPath(in: directory)) { try prepare(in: directory) }
+        try Directory.rename(workPath(in: directory), to: "\(directory)/\(name)")
         try Directory.sync(directory)
     }
+
+    private static func workPath(in directory: String) -> String { "\(directory)/\(name).new" }
 }

@@ -8,6 +8,7 @@ internal import FirestoreMessages
 internal import FirestoreService
 internal import Identity
 internal import Indexing
+internal import Storage
 internal import Synchronization
 
 /// `hearth.admin.v1.Admin` on one loop: what an operator's tools ask over the socket in the data directory. Confined to
@@ -92,14 +93,18 @@ final class AdminService {
         if let leader = context.store.configuration.leader {
             throw RequestError(.failedPrecondition, "This server is a replica of \(leader), and cannot step down.")
         }
-        context.store.stepDown(
-            for: message.successor,
-            completion: service.continuation(call) { service, version in
-                try SupersededFile.write(in: context.store.configuration.directory)
-                context.log(.warning, "stepped_down", ["version": "\(version)"])
-                let reply = StepDownResponse(version: version.microseconds)
-                service.succeed(call) { reply.encode(into: &$0) }
-            })
+        let directory = context.store.configuration.directory
+        do throws(StorageError) { try SupersededFile.prepare(in: directory) } catch { throw RequestError(error) }
+        let completion = service.continuation(call) { (service, version: CommitVersion) in
+            try SupersededFile.write(in: directory)
+            context.log(.warning, "stepped_down", ["version": "\(version)"])
+            let reply = StepDownResponse(version: version.microseconds)
+            service.succeed(call) { reply.encode(into: &$0) }
+        }
+        context.store.stepDown(for: message.successor) { result in
+            if case .failure = result { SupersededFile.discard(in: directory) }
+            completion(result)
+        }
     }
 
     private func backup(_ call: Call, _ message: BackupRequest) throws {

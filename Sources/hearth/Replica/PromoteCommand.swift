@@ -27,11 +27,12 @@ enum PromoteCommand: MainThreadSubcommand {
     ]
 
     static let discussion = """
-        The replica must not be running. hearth promote asks the source to take no more
-        writes, takes its last commit and its rules, and makes the replica an independent
-        store: nothing is lost. The source serves reads until it is stopped, and does not
-        start again on its directory. Then start the replica with hearth serve, without
-        --follow. Another replica of the source is not promoted after that.
+        The replica must not be running. hearth promote takes the commits that it lacks, asks
+        the source to take no more writes, takes its last commit and its rules, and makes the
+        replica an independent store: nothing is lost. The source is not asked if the replica
+        cannot continue. It serves reads until it is stopped, and does not start again on its
+        directory. Then start the replica with hearth serve, without --follow. Another
+        replica of the source is not promoted after that.
 
         With --force the source is not asked. The command prints the time of the last commit
         that the replica has; what was committed after it is lost, unless the source comes
@@ -86,26 +87,48 @@ enum PromoteCommand: MainThreadSubcommand {
                 + "seconds ago; later commits of the source are lost")
     }
 
-    /// Has the source take no more writes, and takes what is missing.
+    /// Takes what is missing while the source takes writes, which shows whether the replica can continue. Then has the
+    /// source take no more writes, and takes the rest.
     /// - Returns: the version of the last commit.
     private static func takeLastCommit(
         of source: String, _ client: HearthClient, as successor: UInt64, _ directory: String, _ progress: ProgressLine
     ) async throws -> UInt64 {
-        let last = try await client.administer(
-            .adminStepDown, StepDownRequest(successor: successor), isRepeatable: true, as: StepDownResponse.self
-        ).version
         var configuration = StoreConfiguration.forTool(directory)
         configuration.leader = source
         let store = try DocumentStore.open(configuration)
         defer { store.close() }
+        var line = progress
+        defer { line.clear() }
+        do {
+            try await catchUp(store, with: client, as: successor, directory, &line)
+        } catch {
+            throw CommandFailure(
+                "\(ErrorText.describe(error)). \(source) was not asked to step down this time")
+        }
+        let last = try await client.administer(
+            .adminStepDown, StepDownRequest(successor: successor), isRepeatable: true, as: StepDownResponse.self
+        ).version
+        try await catchUp(store, with: client, as: successor, directory, &line)
+        guard store.publishedVersion.microseconds == last else {
+            throw CommandFailure(
+                "\(source) takes no writes any more, and the replica lacks its last commit; run the command again")
+        }
+        await client.close()
+        return last
+    }
+
+    /// Takes the commits that the source has when it is asked, and its rules and revocations. The source keeps what it
+    /// commits after that.
+    private static func catchUp(
+        _ store: DocumentStore, with client: HearthClient, as follower: UInt64, _ directory: String,
+        _ line: inout ProgressLine
+    ) async throws {
         let stream = client.follow(
             FollowRequest(
-                version: store.publishedVersion.microseconds, timeline: store.timelineStart.microseconds))
-        var (line, byteCount) = (progress, 0)
-        defer { line.clear() }
-        var hasPolicy = false
-        while !hasPolicy || store.publishedVersion.microseconds < last, let message = try await stream.next() {
-            hasPolicy = hasPolicy || !message.isOpening
+                version: store.publishedVersion.microseconds, timeline: store.timelineStart.microseconds,
+                follower: follower))
+        var byteCount = 0
+        while let message = try await stream.next() {
             switch message {
             case .records(let bytes):
                 try await FollowerTask.apply(bytes, to: store)
@@ -117,15 +140,12 @@ enum PromoteCommand: MainThreadSubcommand {
             case .revocations(let bytes):
                 try IdentityDirectory(dataDirectory: directory).revocations().add(try Revocations.decode(bytes))
             case .rules(let text): _ = try RulesKeeper(RulesHistory(dataDirectory: directory)).apply(text)
-            case .accepted, .closed, .file, .contents, .baseIsComplete, .derived, .groups: break
+            // It comes after everything that the source had.
+            case .closed: return
+            case .accepted, .file, .contents, .baseIsComplete, .derived, .groups: break
             }
         }
-        guard store.publishedVersion.microseconds == last else {
-            throw CommandFailure(
-                "\(source) takes no writes any more, and the replica lacks its last commit; run the command again")
-        }
-        await client.close()
-        return last
+        throw CommandFailure("the source has ended the stream of its commits; run the command again")
     }
 
     private static func time(_ microseconds: UInt64) -> String {

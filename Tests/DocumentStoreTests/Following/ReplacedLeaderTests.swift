@@ -2,7 +2,9 @@
 
 import Basics
 import DocumentModel
+import Glibc
 import Storage
+import TestSupport
 import Testing
 
 @testable import DocumentStore
@@ -107,6 +109,39 @@ struct ReplacedLeaderTests {
         #expect(try store.mustWait(for: .time(TimestampValue(microseconds: Int64(last) + 1))))
         #expect(try harness.integer("c/x") == 1)
         #expect(try await harness.failure([.set("c/x", ["n": 2])])?.code == .failedPrecondition)
+        try harness.finish()
+    }
+
+    @Test(.needsFiles)
+    func `A source that cannot make its last commit continues to take writes`() async throws {
+        let fault = FaultSwitch()
+        let harness = try StoreHarness {
+            $0.engine.logSegmentBytes = 32 << 10
+            $0.engine.logSpareSegmentsMax = 0
+            $0.engine.fault = { fault.check($0) }
+        }
+        let store = harness.store
+        let names = (0..<2_000).map { "c/\($0)" }
+        for start in stride(from: 0, to: names.count, by: 500) {
+            try await harness.commit(names[start..<start + 500].map { .set($0, ["n": 1]) })
+        }
+        // Deletes take what is left of the log, and its reserve.
+        fault.fail(.allocateSegment, .commitRun, with: ENOSPC)
+        var left = names[...]
+        var refusal: RequestError?
+        while refusal == nil, let name = left.popFirst() { refusal = try await harness.failure([.delete(name)]) }
+        #expect(refusal?.code == .resourceExhausted)
+        let outcome = Monitor<Result<CommitVersion, RequestError>?>(nil)
+        store.stepDown(for: 7) { result in outcome.update { $0 = result } }
+        let failure = #expect(throws: RequestError.self) { try outcome.wait { $0 }.get() }
+        #expect(failure?.code == .resourceExhausted)
+
+        fault.heal()
+        // The engine looks for space again now and then.
+        try await eventually("it takes writes") { try await harness.failure([.set("c/x", ["n": 2])]) == nil }
+        harness.clock.advance(milliseconds: 1_000)
+        #expect(store.currentReadTime > store.publishedVersion.microseconds)
+        #expect(try harness.integer("c/x") == 2)
         try harness.finish()
     }
 }

@@ -246,6 +246,34 @@ struct ReplicaTests {
     }
 
     @Test
+    func `A source continues to take writes if its replica cannot continue, or is damaged`() async throws {
+        let first = try source()
+        let replica = try replica(of: first)
+        #expect(replica.stop() == 0)
+        #expect(first.stop() == 0)
+        // Another store is at the address.
+        let second = try ServerProcess(data: directory.path(of: "other"), port: first.port)
+        let client = try TestClient(second)
+        try await client.set("c/a", number: 1)
+        let outdated = try HearthBinary.run(["promote", "--data", copy])
+        #expect(outdated.status == 1 && outdated.errors.contains("the history of another store"), "\(outdated)")
+        #expect(outdated.errors.contains("was not asked to step down"), "\(outdated)")
+        try await client.set("c/a", number: 2)
+
+        let runs = "\(copy)/runs"
+        for name in try FileManager.default.contentsOfDirectory(atPath: runs) where name.hasPrefix("manifest") {
+            try Data("damage".utf8).write(to: URL(fileURLWithPath: "\(runs)/\(name)"))
+        }
+        let damaged = try HearthBinary.run(["promote", "--data", copy])
+        #expect(damaged.status == 1, "\(damaged)")
+        try await client.set("c/a", number: 3)
+        await client.close()
+        #expect(second.stop() == 0)
+        let again = try ServerProcess(data: directory.path(of: "other"))
+        #expect(again.stop() == 0)
+    }
+
+    @Test
     func `A replica whose new copy is not in its place yet is promoted with that copy`() async throws {
         let source = try source()
         let client = try TestClient(source)
