@@ -12,6 +12,7 @@ package final class ReplicationState: Sendable {
     private let wakerCount = Atomic<Int>(0)
 
     private let failureReport = Mutex(RepeatedReport())
+    private let connectReports = Mutex<[UInt64: RepeatedReport]>([:])
 
     /// What was derived from the records. A follower always keeps it, a leader while it has followers.
     package let derived = DerivedHashes()
@@ -28,6 +29,21 @@ package final class ReplicationState: Sendable {
     package func isNews(failure: String) -> Bool {
         failureReport.withLock { $0.isDue(failure, at: SystemClock.monotonicMilliseconds()) }
     }
+
+    /// Whether it is to be reported that a follower has connected: one that cannot keep its stream connects again and
+    /// again.
+    /// - Parameters:
+    ///   - number: of the follower; 0 for one without, which is always reported.
+    ///   - now: of a clock that does not go back, in milliseconds.
+    package func isNews(connected number: UInt64, at now: UInt64 = SystemClock.monotonicMilliseconds()) -> Bool {
+        if number == 0 { return true }
+        return connectReports.withLock { reports in
+            if reports.count >= Self.connectReportsMax { reports.removeAll() }
+            return reports[number, default: RepeatedReport()].isDue("", at: now)
+        }
+    }
+
+    private static let connectReportsMax = 1_000
 
     /// Calls `wake` after each group of commits, on a thread of the store, until ``stopWaking(_:)``. A group that is
     /// published meanwhile may be missed.

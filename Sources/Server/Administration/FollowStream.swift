@@ -225,7 +225,7 @@ private struct FollowSource: Sendable {
             if request.follower != 0 { store.endHold(of: request.follower) }
         }
         do {
-            if let place = request.place { try serve(place) } else { try serve(request) }
+            if let place = request.place { try serve(place, request.follower) } else { try serve(request) }
             feed.finish(nil)
         } catch let error as RequestError {
             feed.finish(error)
@@ -243,7 +243,9 @@ private struct FollowSource: Sendable {
         hold(request, after: request.version)
         let reason = try refusal(of: request)
         if let reason { return try sendBase(reason) }
-        log(.info, "replica_connected", ["version": String(request.version)])
+        if store.replication.isNews(connected: request.follower) {
+            log(.info, "replica_connected", ["version": String(request.version)])
+        }
         guard put(.accepted(timeline: store.timelineStart.microseconds)) else { return }
         let records = try store.records(after: CommitVersion(microseconds: request.version))
         var reached = request.version
@@ -279,7 +281,8 @@ private struct FollowSource: Sendable {
     }
 
     /// Sends the durable groups after a place, while this server leads.
-    private func serve(_ message: LogPlaceMessage) throws {
+    /// - Parameter follower: its number; 0 for one without.
+    private func serve(_ message: LogPlaceMessage, _ follower: UInt64) throws {
         guard let log = store.configuration.engine.sharedLog else {
             throw RequestError(.failedPrecondition, "This server is not one of a cluster.")
         }
@@ -287,7 +290,9 @@ private struct FollowSource: Sendable {
             store: StoreIdentity(high: message.storeHigh, low: message.storeLow), sequence: message.sequence,
             hash: message.hash)
         guard log.durableGroups(after: place, bytesMax: 0) != nil else { throw Self.groupsAreNotKept }
-        self.log(.info, "follower_connected", ["sequence": String(message.sequence)])
+        if store.replication.isNews(connected: follower) {
+            self.log(.info, "follower_connected", ["sequence": String(message.sequence)])
+        }
         guard put(.accepted(timeline: store.timelineStart.microseconds)) else { return }
         while true {
             // Taken before the groups: those up to it are among them. The lease is looked at after that.

@@ -96,6 +96,7 @@ private final class MemberStream: FollowTarget {
     private let driver: MemberDriver
     private let log: Log
     private let state = Mutex(State())
+    private let report = FollowingReport()
 
     /// The stream waits beyond so many bytes that are not applied.
     private static let bytesMax = 4 << 20
@@ -114,17 +115,22 @@ private final class MemberStream: FollowTarget {
             state.sequence = place.sequence
         }
         return FollowRequest(
-            version: 0, timeline: 0,
+            version: 0, timeline: 0, follower: follower,
             place: LogPlaceMessage(
                 storeHigh: store.high, storeLow: store.low, sequence: place.sequence, hash: place.hash))
     }
 
-    func ended() { driver.endStream() }
+    func ended(isLogged: Bool) {
+        if isLogged { report.reset() }
+        driver.endStream()
+    }
 
     func take(_ message: FollowResponse) async throws -> Bool {
         switch message {
         case .accepted:
-            log(.info, "following", ["source": source, "sequence": String(driver.streamStart.sequence)])
+            if report.isDue(of: source) {
+                log(.info, "following", ["source": source, "sequence": String(driver.streamStart.sequence)])
+            }
         case .groups(let bytes):
             guard let groups = LoggedGroup.decode(bytes, of: driver.settings.store) else {
                 throw FollowFailure(description: "the leader sends groups that are damaged")

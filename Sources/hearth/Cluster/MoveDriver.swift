@@ -28,6 +28,7 @@ final class MoveDriver {
         var failures = 0
         /// What holds it up.
         var note = ""
+        var report = RepeatedReport()
         /// What the row says.
         var noted: (documents: UInt64, note: String) = (0, "")
         /// When the source was asked to release the database, in milliseconds.
@@ -158,10 +159,10 @@ final class MoveDriver {
         let end = SystemClock.monotonicMilliseconds() + Self.shareMilliseconds
         repeat {
             do {
+                let step = active.move.step
                 let reply = try answer(&active)
                 active.move.receive(reply)
-                active.failures = 0
-                active.note = ""
+                if reply.isProgress(in: step) { (active.failures, active.note) = (0, "") }
             } catch {
                 fail(&active, error)
             }
@@ -175,7 +176,7 @@ final class MoveDriver {
     private func fail(_ active: inout Active, _ error: any Error) {
         active.move.fail()
         let text = ErrorText.describe(error)
-        if active.note != text {
+        if active.report.isDue(text, at: SystemClock.monotonicMilliseconds()) {
             moves.log(.warning, "database_move_waits", ["database": "\(active.name)", "message": text])
         }
         active.note = text
@@ -316,6 +317,18 @@ final class MoveDriver {
             moves.log(.error, "database_twice", ["database": name, "message": message])
         }
         return true
+    }
+}
+
+extension DatabaseMove.Reply {
+    /// Whether a move is further after a reply. One that is held up asks again and again how far the target is, and
+    /// finds nothing to send.
+    func isProgress(in step: DatabaseMove.Step) -> Bool {
+        switch self {
+        case .receiving: step != .receiving
+        case .chunk(let chunk): !chunk.isEmpty
+        default: true
+        }
     }
 }
 

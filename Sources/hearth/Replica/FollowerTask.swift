@@ -23,7 +23,21 @@ protocol FollowTarget: Sendable {
     /// - Returns: false if no further stream is wanted.
     func take(_ message: FollowResponse) async throws -> Bool
     /// The stream has ended.
-    func ended()
+    /// - Parameter isLogged: whether the reason was logged. Otherwise it is that of before.
+    func ended(isLogged: Bool)
+}
+
+/// When it is logged that a stream has begun: once a minute, and whenever the log says that it was interrupted.
+/// Thread-safe.
+final class FollowingReport: Sendable {
+    private let report = Mutex(RepeatedReport())
+
+    func isDue(of source: String) -> Bool {
+        report.withLock { $0.isDue(source, at: SystemClock.monotonicMilliseconds()) }
+    }
+
+    /// The log says that the stream was interrupted.
+    func reset() { report.withLock { $0 = RepeatedReport() } }
 }
 
 /// When a source has sent something, in milliseconds of the monotonic clock. Thread-safe.
@@ -63,6 +77,7 @@ final class FollowerTask: Sendable {
                 var pause = Self.pauseMillisecondsMin
                 var report = RepeatedReport()
                 while !Task.isCancelled {
+                    var isLogged = false
                     do {
                         let contact = Contact()
                         let isWanted = try await followUntilSilent(target, contact)
@@ -71,11 +86,12 @@ final class FollowerTask: Sendable {
                     } catch {
                         if Task.isCancelled { return }
                         let message = ErrorText.describe(error)
-                        if report.isDue(message, at: SystemClock.monotonicMilliseconds()) {
+                        isLogged = report.isDue(message, at: SystemClock.monotonicMilliseconds())
+                        if isLogged {
                             log(.warning, "follow_interrupted", ["source": source, "message": message])
                         }
                     }
-                    target.ended()
+                    target.ended(isLogged: isLogged)
                     try? await Task.sleep(for: .milliseconds(pause))
                     pause = min(pause * 2, Self.pauseMillisecondsMax)
                 }

@@ -19,6 +19,7 @@ final class ReplicaStream: FollowTarget {
     private let log: Log
     private let rebuild = Mutex<String?>(nil)
     private let policy = Mutex(Policy())
+    private let report = FollowingReport()
 
     /// What has come of the policy of the source with the present stream.
     private struct Policy {
@@ -53,7 +54,8 @@ final class ReplicaStream: FollowTarget {
             follower: follower)
     }
 
-    func ended() {
+    func ended(isLogged: Bool) {
+        if isLogged { report.reset() }
         store.replication.isConnected = false
         guard revocations.areAwaited, !policy.withLock({ $0.isAccepted }) else { return }
         log(
@@ -69,7 +71,9 @@ final class ReplicaStream: FollowTarget {
         case .accepted:
             policy.withLock { $0.isAccepted = true }
             store.replication.isConnected = true
-            log(.info, "following", ["source": source, "version": String(store.publishedVersion.microseconds)])
+            if report.isDue(of: source) {
+                log(.info, "following", ["source": source, "version": String(store.publishedVersion.microseconds)])
+            }
         case .records(let bytes): try await FollowerTask.apply(bytes, to: store)
         case .closed(let time): store.closeTimes(through: time)
         case .derived(let bytes):
