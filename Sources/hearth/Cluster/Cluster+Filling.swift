@@ -46,11 +46,11 @@ extension Cluster {
     /// Looks whether this server could start again if it gave up its state.
     /// - Throws: a `CommandFailure` if it could not.
     func checkReplaceable() throws {
-        let session = try connect()
-        defer { session.close() }
-        let row = try self.row(session)
-        let start = BaseStart(bases: bases(of: row.lease.store), session: session, log: log)
-        guard let reason = try start.unusableReason() else { return }
+        let reason = try withSession { session in
+            let row = try self.row(session)
+            return try BaseStart(bases: bases(of: row.lease.store), session: session, log: log).unusableReason()
+        }
+        guard let reason else { return }
         throw CommandFailure(
             "the state in \(directory) is not that of the cluster any more, and is kept, since no other could be had: "
                 + "\(reason)")

@@ -32,25 +32,27 @@ final class ClusterSecurity: Sendable {
 
     /// Takes over the rules of the cluster before this server decides anything by rules. Those of its directory become
     /// those of a cluster that has none. Those that the directory had before stay in force while the database is away.
+    /// One that cannot be reached only now is waited for.
     ///
-    /// - Throws: a `CommandFailure` if the database cannot be reached, or the rules have an error.
+    /// - Throws: a `CommandFailure` if the database cannot be used, or the rules have an error.
     func join(_ history: RulesHistory) throws {
         if isAway { return reportAway("rules_not_taken", "the rules of before are in force") }
         do throws(RequestError) {
-            try RulesKeeper(history, shared: rules).joinShared()
+            try patiently { () throws(RequestError) in try RulesKeeper(history, shared: rules).joinShared() }
         } catch {
             throw CommandFailure("the rules of the cluster cannot be taken over: \(error.message)")
         }
     }
 
     /// Takes over the revocations of the cluster before this server verifies any token, and adds those of its
-    /// directory. Those that the directory had before stay in force while the database is away.
+    /// directory. Those that the directory had before stay in force while the database is away. One that cannot be
+    /// reached only now is waited for.
     ///
-    /// - Throws: a `CommandFailure` if the database cannot be reached, or they cannot be kept.
+    /// - Throws: a `CommandFailure` if the database cannot be used, or they cannot be kept.
     func join(_ keeper: RevocationKeeper) throws {
         if isAway { return reportAway("revocations_not_taken", "the revocations of before are in force") }
         do throws(RequestError) {
-            _ = try keeper.takeShared()
+            try patiently { () throws(RequestError) in _ = try keeper.takeShared() }
         } catch {
             throw CommandFailure("the revocations of the cluster cannot be taken over: \(error.message)")
         }
@@ -63,8 +65,11 @@ final class ClusterSecurity: Sendable {
     func joinSecret(of identity: IdentityDirectory) throws {
         if isAway { return }
         do {
-            try home.run(SecretsTable.entering(AccessTokens.makeSecret(), as: Self.secretName))
-            let secret = try home.run(SecretsTable.secret(Self.secretName)).first?.bytes(0) ?? []
+            var secret: [UInt8] = []
+            try patiently { () throws(RequestError) in
+                try home.run(SecretsTable.entering(AccessTokens.makeSecret(), as: Self.secretName))
+                secret = try home.run(SecretsTable.secret(Self.secretName)).first?.bytes(0) ?? []
+            }
             try identity.keep(accessTokenSecret: secret)
         } catch {
             throw CommandFailure("the secret of access tokens cannot be taken over: \(ErrorText.describe(error))")
@@ -72,6 +77,21 @@ final class ClusterSecurity: Sendable {
     }
 
     private static let secretName = "access-tokens"
+
+    /// Does it again while the home database cannot be reached: it answered a moment ago, and may be starting again.
+    private func patiently(_ body: () throws(RequestError) -> Void) throws(RequestError) {
+        var isReported = false
+        while true {
+            do throws(RequestError) {
+                return try body()
+            } catch {
+                guard home.isConnectionLost, !Shutdown.isRequested else { throw error }
+                if !isReported { log(.warning, "cluster_waiting", ["message": error.message]) }
+                isReported = true
+                SystemThread.sleep(microseconds: 200_000)
+            }
+        }
+    }
 
     private func reportAway(_ event: StaticString, _ consequence: String) {
         log(.error, event, ["message": "the home database cannot be reached: \(consequence)"])

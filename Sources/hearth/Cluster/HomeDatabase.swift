@@ -2,10 +2,12 @@
 
 import Basics
 import PostgreSQLLog
+import Synchronization
 
 /// Thread-safe: one statement is executed at a time. Each call may block.
 final class HomeDatabase: Sendable {
     private let session: Monitor<KeptSession>
+    private let lost = Atomic<Bool>(false)
 
     private static let answerMilliseconds: UInt64 = 20_000
     private static let attemptsMax = 3
@@ -21,6 +23,9 @@ final class HomeDatabase: Sendable {
             KeptSession(address: address, answerMilliseconds: Self.answerMilliseconds, prepare: Self.makeTables))
     }
 
+    /// Whether the last statement has failed since there was no connection: the database may be starting again.
+    var isConnectionLost: Bool { lost.load(ordering: .acquiring) }
+
     /// Executes a statement.
     /// - Throws: `UNAVAILABLE`: the database cannot be used, or the outcome is not known.
     @discardableResult
@@ -35,8 +40,11 @@ final class HomeDatabase: Sendable {
     ) throws(RequestError) -> (session: UInt64, rows: [SQLRow]) {
         try session.withLock { (kept) throws(RequestError) in
             do {
-                return try kept.use { (kept.number, try $0.run(statement(kept.number))) }
+                let answer = try kept.use { (kept.number, try $0.run(statement(kept.number))) }
+                lost.store(false, ordering: .releasing)
+                return answer
             } catch {
+                lost.store((error as? SQLFailure)?.isConnectionLost == true, ordering: .releasing)
                 throw RequestError(
                     .unavailable,
                     "The home database of the cluster, which has its rules and revocations, cannot be used: \(error)")

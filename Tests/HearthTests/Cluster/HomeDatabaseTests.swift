@@ -1,6 +1,10 @@
 // What the servers of a cluster have in common, in a home database that may be restored.
 
+import Authorization
 import Basics
+import FirestoreService
+import Glibc
+import Identity
 import PostgreSQLLog
 import TestSupport
 import Testing
@@ -26,5 +30,21 @@ struct HomeDatabaseTests {
                 """))
         #expect(throws: RequestError.self) { try home.run(RulesTable.exists) }
         #expect(try home.run(RulesTable.exists).first?.number(0) == 1)
+    }
+
+    @Test
+    func `A server that starts waits for a home database that is starting again`() async throws {
+        let directory = TemporaryDirectory("home")
+        let server = try PostgreSQLServer()
+        let lines = Monitor<[String]>([])
+        let security = ClusterSecurity(
+            address: server.address, log: Log(level: .info) { line in lines.update { $0.append("\(line)") } })
+        server.stop(SIGINT)
+        let path = directory.path
+        let secret = Task.detached { try security.joinSecret(of: IdentityDirectory(dataDirectory: path)) }
+        try await eventually("it waits") { lines.withLock { $0 }.contains { $0.contains("cluster_waiting") } }
+        try server.start()
+        try await secret.value
+        try security.join(RulesHistory(dataDirectory: path))
     }
 }
