@@ -28,7 +28,8 @@ enum CheckCommand: MainThreadSubcommand {
         Index entries follow from the documents. If only entries are damaged or missing,
         --repair drops all of them and builds the indexes again. Earlier versions of
         documents cannot be read after that. Documents are never repaired: restore a backup,
-        or take what is readable with hearth salvage.
+        or take what is readable with hearth salvage. A replica, and a directory of a server
+        in a cluster, are made again from the other servers instead.
 
         The directory must not be in use: stop the server, or check a backup.
 
@@ -85,7 +86,8 @@ enum CheckCommand: MainThreadSubcommand {
         var report = try StoreCheck.run(StoreConfiguration(directory: directory)) { line.update($0) }
         line.clear()
         if !arguments[json] { for problem in report.problems { try StandardOutput.print("problem: \(problem)") } }
-        if arguments[repair], report.isRepairable {
+        let remedy = try EntriesOfOthers.remedy(directory)
+        if arguments[repair], report.isRepairable, remedy == nil {
             try IndexRepair.run(directory) { line.update($0) }
             line.clear()
             report = try StoreCheck.run(StoreConfiguration(directory: directory)) { line.update($0) }
@@ -99,8 +101,9 @@ enum CheckCommand: MainThreadSubcommand {
         }
         if arguments[json] { try StandardOutput.print(text(report, problemOfRules)) }
         guard report.isClean else {
-            let advice = report.isRepairable ? "; hearth check --repair builds the indexes again" : ""
-            throw CommandFailure("\(directory): \(report.problems.count) problems\(advice)")
+            let advice = remedy ?? (report.isRepairable ? "hearth check --repair builds the indexes again" : nil)
+            throw CommandFailure(
+                "\(directory): \(report.problems.count) problems\(advice.map { "; " + $0 } ?? "")")
         }
         if arguments[json] { return }
         try StandardOutput.print(

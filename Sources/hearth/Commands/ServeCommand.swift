@@ -45,6 +45,12 @@ enum ServeCommand: MainThreadSubcommand {
         Shutdown.takeSignals()
         DescriptorLimit.raise()
         let log = Log.standardError(level: LogLevel(name: arguments[ServeSettings.logLevel]) ?? .info)
+        for flag in ["follow", "cluster"]
+        where arguments.given.contains(flag) && arguments[ServeSettings.repairIndexes] {
+            throw UsageError(
+                message: "--repair-indexes and --\(flag) cannot be combined: a directory with damaged index entries is "
+                    + "removed, and made again from the other servers")
+        }
         var configuration = ServeSettings.configuration(arguments, log)
         let tls = try ServeTLS.make(arguments)
         configuration.transport.tls = tls?.acceptance

@@ -76,6 +76,35 @@ struct RepairTests {
     }
 
     @Test
+    func `The entries of a replica are not made again: it would have commits that its source lacks`() async throws {
+        let source = try ServerProcess(data: directory.path(of: "source"))
+        let client = try TestClient(source)
+        for number in 0..<40 { try await client.set("c/d\(number)", number: number) }
+        let copy = directory.path(of: "copy")
+        let flags = ["--follow", "127.0.0.1:\(source.port)"]
+        var replica = try ServerProcess(data: copy, arguments: flags)
+        #expect(replica.stop() == 0)
+        let run = try #require(try files(".run", in: copy).first)
+        let intact = try Data(contentsOf: URL(filePath: run))
+        try flipBit(run, at: 100)
+        let repaired = try HearthBinary.run(["check", "--repair", "--data", copy])
+        #expect(repaired.status == 1 && repaired.errors.contains("is a replica: remove it"), "\(repaired)")
+        let served = try HearthBinary.run(["serve", "--data", copy, "--port", "0", "--repair-indexes"] + flags)
+        #expect(served.status == 2 && served.errors.contains("cannot be combined"), "\(served)")
+        // Nothing was changed.
+        try intact.write(to: URL(filePath: run))
+        try await client.set("c/d0", number: 7)
+        replica = try ServerProcess(data: copy, arguments: flags)
+        let there = try TestClient(replica)
+        try await eventually("the replica follows") { try await there.number("c/d0") == 7 }
+        #expect(!replica.process.errors.contains("replica_outdated"), "\(replica.process.errors)")
+        await there.close()
+        await client.close()
+        #expect(replica.stop() == 0)
+        #expect(source.stop() == 0)
+    }
+
+    @Test
     func `serve --repair-indexes names damaged entries in its log and serves`() async throws {
         let data = try await makeData()
         #expect(try await expectDocuments(data, ["--repair-indexes"]).contains("indexes_intact"))
