@@ -212,7 +212,8 @@ private struct FollowSource: Sendable {
 
     func run(_ request: FollowRequest) {
         let replication = store.replication
-        let number = request.follower == 0 ? UInt64.random(in: 1 ... .max) : request.follower
+        // The last stream of the same follower may end after this one has begun.
+        let number = UInt64.random(in: 1 ... .max)
         replication.countFollower(1)
         // Groups have other hashes.
         let wantsHashes = request.place == nil ? 1 : 0
