@@ -154,9 +154,9 @@ package final class WriteNumbers: Sendable {
 
 extension RequestID {
     /// The identifier of an attempt at a commit.
-    package init(_ ticket: CommitSequence.Ticket, oldestPending: UInt64) {
+    package init(_ ticket: CommitSequence.Ticket, oldestPending: UInt64, after: CommitSequence.Ticket? = nil) {
         self.init(
             sessionHigh: ticket.session.high, sessionLow: ticket.session.low, sequence: ticket.sequence,
-            oldestPending: oldestPending)
+            oldestPending: oldestPending, after: after)
     }
 }

@@ -11,14 +11,19 @@ package struct RequestID: Hashable, Sendable {
     package var sequence: UInt64
     /// Every sequence below this one has been answered to the client; the server may forget their results.
     package var oldestPending: UInt64
+    /// A request of the client without a reply: unless it was applied, this one is refused. Nil if there is none.
+    package var after: CommitSequence.Ticket?
 
-    package init(sessionHigh: UInt64, sessionLow: UInt64, sequence: UInt64, oldestPending: UInt64) {
+    package init(
+        sessionHigh: UInt64, sessionLow: UInt64, sequence: UInt64, oldestPending: UInt64,
+        after: CommitSequence.Ticket? = nil
+    ) {
         self.sessionHigh = sessionHigh
         self.sessionLow = sessionLow
         self.sequence = sequence
         self.oldestPending = oldestPending
+        self.after = after
     }
-
 }
 
 /// All that the server learns of a call before its first message.

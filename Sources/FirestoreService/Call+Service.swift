@@ -22,6 +22,15 @@ extension Call {
         }
     }
 
+    /// The request of the client that must have been applied before this one; nil where the client names none.
+    var predecessor: RequestIdentifier? {
+        head.requestID?.after.map {
+            RequestIdentifier(
+                sessionHigh: $0.session.high, sessionLow: $0.session.low, sequence: $0.sequence,
+                oldestPending: $0.sequence)
+        }
+    }
+
     /// Records how long the call took, when its end is decided. Bidirectional calls last as long as their clients
     /// like and are not recorded.
     /// - Returns: the time in nanoseconds; 0 for a call that ends in the loop iteration in which it began.

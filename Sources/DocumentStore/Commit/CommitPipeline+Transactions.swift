@@ -61,4 +61,8 @@ extension RequestError {
     /// The commit's transaction read something that has changed since. The client begins again, naming this attempt.
     static let contention = RequestError(
         .aborted, "Too much contention on these documents. Please try again.")
+
+    /// The writer has sent the commit after another one, which was not applied. It sends both again.
+    static let outOfOrder = RequestError(
+        .aborted, "An earlier write of this client was not applied. Please try again.")
 }

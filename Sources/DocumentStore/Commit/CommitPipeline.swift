@@ -333,6 +333,9 @@ final class CommitPipeline: @unchecked Sendable {
                 return PendingResult(.success(first), isRepeat: true)
             }
             if let refusal = standing.refusal { throw refusal }
+            if let predecessor = request.predecessor, !stage.draft.applier.sessions.isSettled(predecessor) {
+                throw .outOfOrder
+            }
             if let known = request.declarations, known != declarations { throw .contention }
             return PendingResult(.success(try commit(request, isBatch: isBatch)))
         } catch {

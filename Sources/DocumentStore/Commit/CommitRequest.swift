@@ -17,6 +17,10 @@ package struct CommitRequest: Sendable {
     /// By what a repetition of this request is known, so that it applies once; nil when the client sends none.
     package var identifier: RequestIdentifier?
 
+    /// A commit of the same writer without which this one is refused: unless it was applied, or the writer has its
+    /// answer. Nil for none. Its `oldestPending` does not count.
+    package var predecessor: RequestIdentifier?
+
     /// What a judgement of the request rested on; the commit stands only if it is unchanged at its turn. Nil without a
     /// judgement.
     package var basis: CommitBasis?
@@ -31,11 +35,12 @@ package struct CommitRequest: Sendable {
 
     package init(
         writes: WriteList, transaction: TransactionIdentifier? = nil, identifier: RequestIdentifier? = nil,
-        basis: CommitBasis? = nil, refusal: RequestError? = nil
+        predecessor: RequestIdentifier? = nil, basis: CommitBasis? = nil, refusal: RequestError? = nil
     ) {
         self.writes = writes
         self.transaction = transaction
         self.identifier = identifier
+        self.predecessor = predecessor
         self.basis = basis
         self.refusal = refusal
     }

@@ -211,6 +211,14 @@ struct SessionTable {
         return .new
     }
 
+    /// Whether a request was applied, or its client has its answer.
+    func isSettled(_ identifier: RequestIdentifier) -> Bool {
+        guard let session = sessions[SessionName(identifier)] else { return false }
+        // Most often it is the one that was applied last.
+        return identifier.sequence < session.oldestPending
+            || session.kept.lastIndex { $0.sequence == identifier.sequence } != nil
+    }
+
     /// Keeps the result of a request that was applied.
     ///
     /// - Parameters:

@@ -48,7 +48,9 @@ extension FirestoreService {
         permittedBy access: (any CallAccess)?, _ body: @escaping (FirestoreService, CommitResult) throws -> Void
     ) {
         counters.countWrites(writes)
-        let request = CommitRequest(writes: writes, transaction: transaction, identifier: call.requestIdentifier)
+        let request = CommitRequest(
+            writes: writes, transaction: transaction, identifier: call.requestIdentifier,
+            predecessor: call.predecessor)
         let then = LoopBound((service: self, body: body))
         commit(call, request, permittedBy: access, maySync: isAlone(call)) { outcome in
             let loop = call.loop

@@ -162,6 +162,11 @@ final class ConnectionPool: @unchecked Sendable {
         machine.holdOrdered(after: returning.first)
     }
 
+    /// An ordered call has left its connection.
+    private func endFlight(of call: PooledCall, _ end: OrderedFlight<PooledCall>.End) {
+        if call.isOrdered { machine.orderedEnded(call.orderNumber, end) }
+    }
+
     private func releaseOrder(of call: PooledCall) {
         guard !returning.isEmpty, call.isOrdered else { return }
         let index = returning.partitioningIndex { $0 >= call.orderNumber }
@@ -175,6 +180,7 @@ final class ConnectionPool: @unchecked Sendable {
     private func send(_ call: PooledCall, on id: ConnectionID) {
         if call.isOver {
             endedCallsLeftQueue(1)
+            endFlight(of: call, .unknown)
             return machine.finished(on: id, answered: false)
         }
         if isOfOtherUser(call) { return hold(call, on: id) }
@@ -185,10 +191,12 @@ final class ConnectionPool: @unchecked Sendable {
         let deadline = call.deadlineMilliseconds.map {
             UInt32(clamping: max(1, Int64($0) - Int64(loop.nowMilliseconds)))
         }
+        let predecessor = call.isOrdered ? machine.predecessor(of: call.orderNumber)?.ticket : nil
+        call.isAfterAnother = predecessor != nil
         let requestID = call.ticket.map {
             RequestID(
-                sessionHigh: $0.session.high, sessionLow: $0.session.low, sequence: $0.sequence,
-                oldestPending: call.numbers?.oldestPending(of: $0) ?? sequence.oldestPending(of: $0))
+                $0, oldestPending: call.numbers?.oldestPending(of: $0) ?? sequence.oldestPending(of: $0),
+                after: predecessor)
         }
         // A connection that is closing ends the call before `start` returns.
         call.sending()
@@ -207,11 +215,13 @@ final class ConnectionPool: @unchecked Sendable {
         guard case .inFlight(id, _) = call.phase else { return }
         call.phase = .idle
         if outcome.code == .ok {
+            endFlight(of: call, .applied)
             machine.finished(on: id, answered: true)
             end(call, nil)
             return performActions()
         }
         holdOrder(for: call)
+        endFlight(of: call, isClosing || outcome.code == .unavailable ? .unknown : .refused)
         guard isClosing || outcome.code == .unavailable else {
             machine.finished(on: id, answered: true)
             performActions()
@@ -221,6 +231,7 @@ final class ConnectionPool: @unchecked Sendable {
         startDeadline(call)
         orphans[ObjectIdentifier(call)] = call
         loop.execute { self.settleOrphan(call, on: id, outcome) }
+        performActions()
     }
 
     private func settleOrphan(_ call: PooledCall, on id: ConnectionID, _ outcome: CallOutcome) {
@@ -238,8 +249,10 @@ final class ConnectionPool: @unchecked Sendable {
     }
 
     private func answered(_ call: PooledCall, _ outcome: CallOutcome) {
-        call.answeredTries += 1
         let error = RequestError(outcome.code, outcome.message)
+        // Refused because of the call before it: it is sent again when that one has its reply.
+        if error.code == .aborted, call.isAfterAnother { return tryAgain(call, .notProcessed, error) }
+        call.answeredTries += 1
         if error.code == .unauthenticated, let tokens { return renewToken(of: call, tokens, error) }
         // A server that sends GOAWAY did not process these calls.
         let isUnprocessed = outcome.isUnprocessed && outcome.code == .unavailable
@@ -313,6 +326,7 @@ final class ConnectionPool: @unchecked Sendable {
         case .inFlight(let id, let started):
             call.phase = .idle
             started?.cancel()
+            endFlight(of: call, .unknown)
             machine.finished(on: id, answered: false)
             performActions()
         }
@@ -499,6 +513,7 @@ final class ConnectionPool: @unchecked Sendable {
     }
 
     private func hold(_ call: PooledCall, on id: ConnectionID) {
+        endFlight(of: call, .unknown)
         machine.finished(on: id, answered: false)
         call.phase = .idle
         held[ObjectIdentifier(call)] = call

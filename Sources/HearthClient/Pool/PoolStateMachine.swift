@@ -11,8 +11,9 @@
 /// A slot is a place for one connection. Slots open on demand: the first call opens slot 0, and another slot is opened
 /// when every ready connection has `growthThreshold` calls in flight. Calls of the ordered lane always use slot 0, in
 /// the order of their numbers, so a server that keeps the order of a connection keeps the order of a client's writes.
-/// While one of them waits for another try, those after it wait (``holdOrdered(after:)``). Without a connection calls
-/// wait; those that must not wait fail with the first failed attempt.
+/// While one of them waits for another try, those after it wait (``holdOrdered(after:)``), and after a refusal few are
+/// in flight (``OrderedFlight``). Without a connection calls wait; those that must not wait fail with the first failed
+/// attempt.
 struct PoolStateMachine<Call> {
     struct Configuration: Sendable {
         /// Slots; at least 1.
@@ -94,6 +95,7 @@ struct PoolStateMachine<Call> {
     private var orderedWaiting: [(number: UInt64, waiting: WaitingCall)] = []
     /// Ordered calls with greater numbers wait, although there is a connection.
     private var orderedNumberMax = UInt64.max
+    private var orderedFlight = OrderedFlight<Call>()
     /// Consecutive failures: attempts to connect, and connections lost before their first reply.
     private(set) var consecutiveFailures = 0
     /// No attempt to connect starts before this time.
@@ -134,6 +136,7 @@ extension PoolStateMachine {
         let target = slot(for: lane)
         if let target {
             slots[target].inFlight += 1
+            if case .ordered(let number) = lane { orderedFlight.begin(call, number) }
             if lane == .any, slots[target].inFlight > configuration.growthThreshold { dialOneMore(now: now) }
             return .send(id(of: target))
         }
@@ -166,6 +169,16 @@ extension PoolStateMachine {
         if !orderedWaiting.isEmpty { sendWaiting() }
     }
 
+    /// An ordered call is in flight no more. It is reported besides ``finished(on:answered:)``, and also if its
+    /// connection was lost.
+    mutating func orderedEnded(_ number: UInt64, _ end: OrderedFlight<Call>.End) {
+        orderedFlight.end(number, end)
+        if !orderedWaiting.isEmpty { sendWaiting() }
+    }
+
+    /// The ordered call in flight that is to be executed before the one with this number; nil if none is.
+    func predecessor(of number: UInt64) -> Call? { orderedFlight.predecessor(of: number) }
+
     /// Removes waiting calls, for example those past their deadline. O(waiting).
     mutating func removeWaiting(where shouldRemove: (Call) -> Bool) -> [Call] {
         var removed = waiting.removeAll { shouldRemove($0.call) }.map(\.call)
@@ -188,7 +201,7 @@ extension PoolStateMachine {
     private func slot(for lane: Lane) -> Int? {
         guard case .ordered(let number) = lane else { return leastBusySlot() }
         let isNext = number <= orderedNumberMax && number < orderedWaiting.first?.number ?? .max
-        return isNext && slots[0].hasRoom ? 0 : nil
+        return isNext && slots[0].hasRoom && orderedFlight.hasRoom ? 0 : nil
     }
 
     private mutating func enqueue(_ call: WaitingCall, lane: Lane) {
@@ -205,10 +218,11 @@ extension PoolStateMachine {
 
     private mutating func sendWaiting() {
         var sentOrdered = 0
-        while sentOrdered < orderedWaiting.count, slots[0].hasRoom,
+        while sentOrdered < orderedWaiting.count, slots[0].hasRoom, orderedFlight.hasRoom,
             orderedWaiting[sentOrdered].number <= orderedNumberMax
         {
             slots[0].inFlight += 1
+            orderedFlight.begin(orderedWaiting[sentOrdered].waiting.call, orderedWaiting[sentOrdered].number)
             actions.append(.send(orderedWaiting[sentOrdered].waiting.call, id(of: 0)))
             sentOrdered += 1
         }

@@ -47,6 +47,8 @@ class PooledCall: TimerTarget, @unchecked Sendable {
     var tokenGeneration: UInt64 = 0
     /// Whether an attempt was made again because the server had refused the token.
     var hasRenewedToken = false
+    /// Whether the last attempt named a call before it, without which the server refuses it.
+    var isAfterAnother = false
     /// The user whose write this is, empty for none; nil for the first user of the client, and for other calls.
     var owner: String?
     /// Attempts that ended with a status.

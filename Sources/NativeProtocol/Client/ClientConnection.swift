@@ -204,12 +204,15 @@ package final class ClientConnection: @unchecked Sendable {
         let requestID = call.options.requestID
         if deadline != nil { header.flags.insert(.deadline) }
         if requestID != nil { header.flags.insert(.requestID) }
+        let after = session.peer.takesAfter ? requestID?.after : nil
+        if after != nil { header.flags.insert(.after) }
         let frameBytesMax = Int(session.peer.frameBytesMax)
         channel?.write { output in
             let start = output.count
             output.append(header)
             if let deadline { output.append(littleEndian: deadline) }
             requestID?.append(to: &output)
+            after?.append(to: &output)
             output.append(first.payload)
             output.finishMessage(at: start, header, frameBytesMax: frameBytesMax)
         }

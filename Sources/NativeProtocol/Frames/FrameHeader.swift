@@ -48,9 +48,11 @@ package struct FrameFlags: OptionSet, Sendable, Hashable {
     package static let deadline = FrameFlags(rawValue: 1 << 2)
     /// On REQUEST: 32 bytes of request id stand before the message, after the deadline if there is one.
     package static let requestID = FrameFlags(rawValue: 1 << 3)
+    /// On REQUEST with a request id: 24 bytes follow it, which name a request that must have been applied.
+    package static let after = FrameFlags(rawValue: 1 << 4)
 
     /// All that REQUEST may have.
-    static let ofRequest: FrameFlags = [.endStream, .more, .deadline, .requestID]
+    static let ofRequest: FrameFlags = [.endStream, .more, .deadline, .requestID, .after]
 }
 
 /// A frame's header, as read or as to be written.

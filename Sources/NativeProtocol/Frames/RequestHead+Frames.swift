@@ -1,4 +1,4 @@
-// Deadline and request id, as they stand before the message of a REQUEST frame.
+// Deadline, request id and the request before it, as they stand before the message of a REQUEST frame.
 
 import Basics
 import Calls
@@ -26,10 +26,30 @@ extension RequestID {
     }
 }
 
+extension CommitSequence.Ticket {
+    /// Bytes of an encoded ticket.
+    static let byteCount = 24
+
+    /// Reads the 24 bytes at `offset`; the caller has checked that they are there.
+    init(_ bytes: RawSpan, at offset: Int) {
+        let session = CommitSequence.SessionID(
+            high: UInt64(bigEndian: bytes.loadInteger(at: offset)),
+            low: UInt64(bigEndian: bytes.loadInteger(at: offset + 8)))
+        self.init(session: session, sequence: UInt64(littleEndian: bytes.loadInteger(at: offset + 16)))
+    }
+
+    func append(to output: inout ByteBuffer) {
+        output.append(bigEndian: session.high)
+        output.append(bigEndian: session.low)
+        output.append(littleEndian: sequence)
+    }
+}
+
 extension RequestHead {
     /// Bytes of the header extensions that a REQUEST frame with these flags carries before its message.
     static func extensionBytes(of flags: FrameFlags) -> Int {
         (flags.contains(.deadline) ? 4 : 0) + (flags.contains(.requestID) ? RequestID.byteCount : 0)
+            + (flags.contains(.after) ? CommitSequence.Ticket.byteCount : 0)
     }
 }
 

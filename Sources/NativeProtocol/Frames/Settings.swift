@@ -23,16 +23,19 @@ package struct Settings: Equatable, Sendable {
     package var initialWindowBytes: UInt32
     /// The connection is closed after so many milliseconds without a frame and without an open call; 0 = never.
     package var idleMilliseconds: UInt32
+    /// Whether requests may say after which other one they are to be executed.
+    package var takesAfter: Bool
 
     package init(
         frameBytesMax: UInt32 = frameBytesFloor, messageBytesMax: UInt32 = 10 << 20, streamsMax: UInt32 = 100,
-        initialWindowBytes: UInt32 = 65_536, idleMilliseconds: UInt32 = 0
+        initialWindowBytes: UInt32 = 65_536, idleMilliseconds: UInt32 = 0, takesAfter: Bool = false
     ) {
         self.frameBytesMax = frameBytesMax
         self.messageBytesMax = messageBytesMax
         self.streamsMax = streamsMax
         self.initialWindowBytes = initialWindowBytes
         self.idleMilliseconds = idleMilliseconds
+        self.takesAfter = takesAfter
     }
 
     /// What each side assumes of the other until its HELLO has come.
@@ -44,6 +47,7 @@ package struct Settings: Equatable, Sendable {
         static let streamsMax: UInt16 = 3
         static let initialWindowBytes: UInt16 = 4
         static let idleMilliseconds: UInt16 = 5
+        static let takesAfter: UInt16 = 6
     }
 
     private static let entryBytes = 6
@@ -60,6 +64,7 @@ package struct Settings: Equatable, Sendable {
             case Identifier.streamsMax: streamsMax = value
             case Identifier.initialWindowBytes: initialWindowBytes = value
             case Identifier.idleMilliseconds: idleMilliseconds = value
+            case Identifier.takesAfter: takesAfter = value != 0
             default: break
             }
         }
@@ -68,11 +73,12 @@ package struct Settings: Equatable, Sendable {
 
     /// Appends a whole HELLO frame.
     func appendHello(to output: inout ByteBuffer) {
-        let entries: [(UInt16, UInt32)] = [
+        var entries: [(UInt16, UInt32)] = [
             (Identifier.frameBytesMax, frameBytesMax), (Identifier.messageBytesMax, messageBytesMax),
             (Identifier.streamsMax, streamsMax), (Identifier.initialWindowBytes, initialWindowBytes),
             (Identifier.idleMilliseconds, idleMilliseconds),
         ]
+        if takesAfter { entries.append((Identifier.takesAfter, 1)) }
         output.append(
             FrameHeader(length: entries.count * Self.entryBytes, kind: .hello, code: Self.protocolVersion))
         for (identifier, value) in entries {

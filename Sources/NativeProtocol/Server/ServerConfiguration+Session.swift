@@ -6,7 +6,7 @@ extension ServerConfiguration {
             settings: Settings(
                 frameBytesMax: max(frameBytesMax, Settings.frameBytesFloor), messageBytesMax: messageBytesMax,
                 streamsMax: streamsPerConnectionMax, initialWindowBytes: min(initialWindowBytes, FlowWindow.max),
-                idleMilliseconds: UInt32(clamping: idleMilliseconds)),
+                idleMilliseconds: UInt32(clamping: idleMilliseconds), takesAfter: true),
             assemblyBytesMax: assemblyBytesMax)
         limits.keepsAuthorization = keepsAuthorization
         limits.credentialsMax = credentialsMax

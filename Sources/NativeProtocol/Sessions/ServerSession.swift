@@ -246,6 +246,9 @@ struct ServerSession {
         lastStream = header.stream
         // The client learns from GOAWAY that these were not touched.
         if let drainsAfter, header.stream > drainsAfter { return .nothing }
+        if header.flags.contains(.after), !header.flags.contains(.requestID) {
+            return .fail(.unknownFlags(.request, FrameFlags.after.rawValue))
+        }
         let extensions = RequestHead.extensionBytes(of: header.flags)
         guard payload.byteCount >= extensions else { return .fail(.wrongLength(.request, header.length)) }
         guard let rpc = rpcs.rpc(number: header.code) else {
@@ -276,7 +279,12 @@ struct ServerSession {
             head.deadlineMilliseconds = UInt32(littleEndian: payload.loadInteger(at: 0))
             offset = 4
         }
-        if header.flags.contains(.requestID) { head.requestID = RequestID(payload, at: offset) }
+        if header.flags.contains(.requestID) {
+            head.requestID = RequestID(payload, at: offset)
+            if header.flags.contains(.after) {
+                head.requestID?.after = CommitSequence.Ticket(payload, at: offset + RequestID.byteCount)
+            }
+        }
         return head
     }
 

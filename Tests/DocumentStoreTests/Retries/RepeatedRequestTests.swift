@@ -123,3 +123,57 @@ struct RepeatedRequestTests {
         try harness.finish()
     }
 }
+
+/// Commits that name the one of their writer before them.
+@Suite(.timeLimit(.minutes(20)))
+struct RequestAfterAnotherTests {
+    private func request(_ sequence: UInt64, oldest: UInt64 = 1, session: UInt64 = 77) -> RequestIdentifier {
+        RequestIdentifier(sessionHigh: session, sessionLow: 1, sequence: sequence, oldestPending: oldest)
+    }
+
+    private func outcome(
+        _ harness: StoreHarness, _ writes: [StepWrite], _ identifier: RequestIdentifier, after: RequestIdentifier?
+    ) async throws -> Result<CommitResult, RequestError> {
+        await harness.outcome(
+            CommitRequest(writes: try harness.list(writes), identifier: identifier, predecessor: after))
+    }
+
+    @Test
+    func `A commit is refused unless the one before it was applied`() async throws {
+        let harness = try StoreHarness()
+        // The first one fails.
+        let first = try await outcome(harness, [.set("c/a", fields(1), .exists(true))], request(1), after: nil)
+        #expect(throws: RequestError.self) { try first.get() }
+        let early = try await outcome(harness, [.set("c/a", fields(2))], request(2), after: request(1))
+        #expect(throws: RequestError.outOfOrder) { try early.get() }
+        #expect(try harness.integer("c/a") == nil)
+        _ = try await outcome(harness, [.set("c/a", fields(1))], request(1), after: nil).get()
+        _ = try await outcome(harness, [.set("c/a", fields(2))], request(2), after: request(1)).get()
+        // In another session of the writer.
+        _ = try await outcome(
+            harness, [.set("c/a", fields(3))], request(1, session: 78), after: request(2)
+        ).get()
+        #expect(try harness.integer("c/a") == 3)
+        try harness.finish()
+    }
+
+    @Test(arguments: [false, true])
+    func `What was applied is known after a crash, and a repetition does not need the one before it`(hasAnswer: Bool)
+        async throws
+    {
+        let harness = try StoreHarness()
+        _ = try await outcome(harness, [.set("c/a", fields(1))], request(1), after: nil).get()
+        let second = try await outcome(harness, [.set("c/a", fields(2))], request(2), after: request(1)).get()
+        let again = try harness.crashed()
+        if hasAnswer { _ = try await outcome(again, [.set("c/b", fields(1))], request(3, oldest: 3), after: nil).get() }
+        let after = request(hasAnswer ? 2 : 1)
+        let fourth = request(4, oldest: hasAnswer ? 3 : 1)
+        _ = try await outcome(again, [.set("c/a", fields(4))], fourth, after: after).get()
+        if !hasAnswer {
+            let repeated = try await outcome(again, [.set("c/a", fields(2))], request(2), after: request(9)).get()
+            #expect(repeated == second)
+        }
+        #expect(try again.integer("c/a") == 4)
+        try again.finish()
+    }
+}

@@ -222,6 +222,40 @@ import Testing
         #expect(live.stop())
     }
 
+    @Test(arguments: TestBackend.allCases)
+    func `A write does not overtake one that waits at the server for a transaction`(backend: TestBackend) async throws {
+        let live = try backend.start()
+        let firestore = TestFirestore.make(host: live.host, project: "live")
+        let settings = FirestoreSettings()
+        settings.host = live.host
+        let client = try HearthClient(HearthClient.Configuration(settings))
+        let database = try DatabaseName(project: "live")
+        try await firestore.document("c/locked").setData(["n": 0])
+        let transaction = try await client.beginTransaction(
+            database: database, options: .readWrite(retryTransaction: [], concurrency: .pessimistic))
+        _ = try await client.batchGet(
+            BatchGetDocumentsRequest(
+                database: database.description, documents: ["\(database.documentsRoot)/c/locked"],
+                consistency: .transaction(transaction)))
+        let batch = firestore.batch()
+        batch.setData(["n": 1], forDocument: firestore.document("c/locked"))
+        batch.setData(["n": 1], forDocument: firestore.document("c/both"))
+        batch.commit(completion: nil)
+        firestore.document("c/both").setData(["n": 2], completion: nil)
+        // What comes after these on the connection, and after that to the commit thread, comes when both are there.
+        _ = try await firestore.document("c/other").getDocument(source: .server)
+        var other = CommitWrites(database: database)
+        other.delete("\(database.documentsRoot)/c/other")
+        try await client.commit(other)
+        try await client.rollback(database: database, transaction: transaction)
+        try await firestore.waitForPendingWrites()
+        #expect(try await firestore.document("c/locked").getDocument(source: .server).get("n") as? Int == 1)
+        #expect(try await firestore.document("c/both").getDocument(source: .server).get("n") as? Int == 2)
+        await client.close()
+        try await firestore.terminate()
+        #expect(live.stop())
+    }
+
     @Test
     func `Increments survive kill -9 and restarts: each acknowledged or retried commit counts once`() async throws {
         var server = try start()

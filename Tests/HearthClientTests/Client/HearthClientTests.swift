@@ -172,6 +172,47 @@ import Testing
         await client.close()
     }
 
+    @Test(arguments: [StatusCode.resourceExhausted, .permissionDenied])
+    func `Commits in flight after one that is refused are applied in their order`(refusal: StatusCode) async throws {
+        // As a server does: a commit that names one before it is refused unless that one was applied.
+        let applied = Mutex<[UInt64]>([])
+        let refused = Mutex<Set<UInt64>>([])
+        let server = try FakeServer { call in
+            guard let id = call.requestID else { return .fail(.internal, "no identifier") }
+            return applied.withLock { applied in
+                if let after = id.after, !applied.contains(after.sequence) { return .fail(.aborted, "too early") }
+                // Each tenth one is refused, at its first try.
+                if id.sequence % 10 == 3, refused.withLock({ $0.insert(id.sequence).inserted }) {
+                    return .fail(refusal, "not now")
+                }
+                applied.append(id.sequence)
+                return .respond(Self.committed)
+            }
+        }
+        let client = try client(server)
+        let numbers = WriteNumbers()
+        let (ends, end) = AsyncStream<Bool>.makeStream()
+        let commits = (1...200).map { number in
+            let ticket = numbers.begin()
+            return HearthClient.OrderedCommit(
+                request: writes("b\(number)").request(), ticket: ticket, cancellation: nil
+            ) { result in
+                numbers.finish(ticket)
+                if case .success = result { end.yield(true) } else { end.yield(false) }
+            }
+        }
+        client.commitInOrder(commits, of: numbers)
+        var successes = 0
+        var iterator = ends.makeAsyncIterator()
+        for _ in 1...200 where await iterator.next() == true { successes += 1 }
+        let isLasting = refusal == .permissionDenied
+        #expect(applied.withLock { $0 } == (1...200).filter { !isLasting || $0 % 10 != 3 })
+        #expect(successes == (isLasting ? 180 : 200))
+        // Few are sent in vain: the first time all, then twice as many in each round.
+        #expect(server.calls.count < 200 + 200 + 20 * 20)
+        await client.close()
+    }
+
     @Test
     func `A server that is not available yet is tried again`() async throws {
         let tries = Mutex(0)

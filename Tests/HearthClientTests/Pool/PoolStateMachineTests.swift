@@ -218,6 +218,36 @@ private typealias ID = Machine.ConnectionID
     }
 
     @Test
+    func `After a refusal one ordered call is in flight, and one more with each that is applied`() {
+        var machine = connectedMachine()
+        let id = ID(slot: 0, generation: 0)
+        func end(_ call: UInt64, _ end: OrderedFlight<Int>.End) {
+            machine.orderedEnded(call, end)
+            machine.finished(on: id, answered: true)
+        }
+        for call in 1...3 { _ = machine.submit(call, lane: .ordered(UInt64(call)), mayWait: true, now: 0) }
+        #expect(machine.predecessor(of: 1) == nil && machine.predecessor(of: 3) == 2)
+        machine.holdOrdered(after: 1)
+        for call: UInt64 in 1...3 { end(call, .refused) }
+        for call in 2...9 {
+            #expect(machine.submit(call, lane: .ordered(UInt64(call)), mayWait: true, now: 0) == .waiting)
+        }
+        #expect(machine.submit(1, lane: .ordered(1), mayWait: true, now: 0) == .send(id))
+        machine.holdOrdered(after: nil)
+        #expect(take(&machine).isEmpty)
+        end(1, .applied)
+        #expect(take(&machine).descriptions == ["send 2 on 0.0", "send 3 on 0.0"])
+        #expect(machine.predecessor(of: 2) == nil && machine.predecessor(of: 3) == 2)
+        end(2, .applied)
+        #expect(take(&machine).descriptions == ["send 4 on 0.0", "send 5 on 0.0"])
+        end(3, .unknown)
+        #expect(take(&machine).descriptions == ["send 6 on 0.0"])
+        end(4, .refused)
+        end(5, .applied)
+        #expect(take(&machine).descriptions == ["send 7 on 0.0"], "6 is in flight, and two are allowed")
+    }
+
+    @Test
     func `Past the bound calls are refused`() {
         var machine = machine(waiting: 2)
         #expect(machine.submit(1, lane: .any, mayWait: true, now: 0) == .waiting)

@@ -40,6 +40,13 @@ enum ProtocolPage {
     private static let requestID = RequestID(
         sessionHigh: 0x0001_0203_0405_0607, sessionLow: 0x0809_0A0B_0C0D_0E0F, sequence: 42, oldestPending: 41)
 
+    private static let predecessor = CommitSequence.Ticket(
+        session: CommitSequence.SessionID(high: 0x1011_1213_1415_1617, low: 0x1819_1A1B_1C1D_1E1F), sequence: 41)
+
+    private static let requestAfterAnother = RequestID(
+        sessionHigh: requestID.sessionHigh, sessionLow: requestID.sessionLow, sequence: 42, oldestPending: 41,
+        after: predecessor)
+
     /// What the implementation writes for each vector.
     private static let written: [String: @Sendable (inout ByteBuffer) -> Void] = [
         "preface": { $0.append(Preface.hearth) },
@@ -54,6 +61,13 @@ enum ProtocolPage {
             $0.append(FrameHeader(length: 38, kind: .request, flags: flags, code: RPC.commit.number, stream: 2))
             $0.append(littleEndian: UInt32(1_500))
             requestID.append(to: &$0)
+            $0.append([0x0A, 0x00])
+        },
+        "request-after-another": {
+            let flags: FrameFlags = [.endStream, .requestID, .after]
+            $0.append(FrameHeader(length: 58, kind: .request, flags: flags, code: RPC.commit.number, stream: 3))
+            requestID.append(to: &$0)
+            predecessor.append(to: &$0)
             $0.append([0x0A, 0x00])
         },
         "reply": {
@@ -104,6 +118,10 @@ enum ProtocolPage {
             "request-with-extensions",
             .begin(
                 2, RequestHead(rpc: .commit, deadlineMilliseconds: 1_500, requestID: requestID), .inFrame(from: 36))
+        ),
+        (
+            "request-after-another",
+            .begin(3, RequestHead(rpc: .commit, requestID: requestAfterAnother), .inFrame(from: 56))
         ),
         ("end", .halfClosed(3)),
         ("cancel", .cancelled(4)),
