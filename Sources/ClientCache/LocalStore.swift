@@ -392,6 +392,16 @@ package final class LocalStore {
     /// Whether a batch of the user with a smaller number is pending.
     package func hasBatch(before number: UInt64) -> Bool { batches.keys.contains { $0 < number } }
 
+    /// The number after the last pending batch of the user that changes one of certain documents; 0 for none.
+    ///
+    /// - Parameter contains: whether a document is one of them, by its name.
+    package func endOfBatches(changing contains: (String) -> Bool) -> UInt64 {
+        batchesOfDocument.reduce(into: 0) { end, document in
+            guard let last = document.value.numbers.last, last >= end, contains(name(document.key)) else { return }
+            end = last + 1
+        }
+    }
+
     /// The pending batches of all users in the order in which they were written.
     package var allBatches: [LocalBatch] {
         users.others.isEmpty ? queue : (queue + users.others.values).sorted { $0.number < $1.number }

@@ -103,17 +103,16 @@ extension Firestore {
     /// that may not be reachable.
     private static let pendingWriteTimeout = DispatchTimeInterval.seconds(10)
 
-    /// Calls `body` when the pending writes to a place are settled; at once while they cannot be sent.
+    /// Calls `body` when the pending writes of the user to a place are settled; at once while they cannot be sent.
     func afterPendingWrites(
         to place: PendingWrites.Place, _ cancellation: Cancellation?, _ body: @escaping @Sendable () -> Void
     ) {
-        guard pendingWrites.mustWait(for: place), canSend else { return body() }
-        guard let waiter = pendingWrites.whenSettled(place, body) else { return }
-        let pendingWrites = pendingWrites
+        guard pendingWrites.touch(place), canSend, let engine = try? engine() else { return body() }
+        let wait = engine.whenWritesAreSettled(to: place) { _ in body() }
         // `body` runs then, and its call ends as cancelled.
-        cancellation?.onCancel { pendingWrites.stopWaiting(waiter) }
-        DispatchQueue.global().asyncAfter(deadline: .now() + Self.pendingWriteTimeout) {
-            pendingWrites.stopWaiting(waiter)
+        cancellation?.onCancel { engine.stopWaiting(for: wait) }
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.pendingWriteTimeout) { [weak engine] in
+            engine?.stopWaiting(for: wait)
         }
     }
 }

@@ -181,7 +181,6 @@ public final class Firestore: NSObject, @unchecked Sendable {
     }
 
     private func end(_ engine: SyncEngine?) async {
-        pendingWrites.abandon()
         await engine?.prepareToClose()
         await engine?.client.close()
         await engine?.close()

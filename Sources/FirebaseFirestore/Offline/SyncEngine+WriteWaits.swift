@@ -19,14 +19,21 @@ extension SyncEngine {
     /// Calls `body` when every batch of the user that was written before is settled, those of earlier processes
     /// included. Batches of other users wait until these are back, and nobody waits for them.
     ///
-    /// - Parameter body: called on the engine's queue, with `.cancelled` if the user changes or the engine closes
-    ///   before.
+    /// - Parameters:
+    ///   - place: waits no longer than for the last batch that touches the place; nil for all batches.
+    ///   - body: called on the engine's queue, with `.cancelled` if the user changes or the engine closes before.
     /// - Returns: what ``stopWaiting(for:)`` takes.
-    func whenWritesAreSettled(_ body: @escaping @Sendable (RequestError?) -> Void) -> WriteWait.ID {
+    func whenWritesAreSettled(
+        to place: PendingWrites.Place? = nil, _ body: @escaping @Sendable (RequestError?) -> Void
+    ) -> WriteWait.ID {
         let id = nextWriteWait.add(1, ordering: .relaxed).newValue
         queue.async {
             if self.isClosed { return body(Self.terminatedBeforeWrites) }
-            self.writeWaits.append(WriteWait(id: id, end: self.store.nextBatchNumber, body: body))
+            let end =
+                place.map { place in
+                    self.store.endOfBatches { PendingWrites.Place.places(of: $0).contains(place) }
+                } ?? self.store.nextBatchNumber
+            self.writeWaits.append(WriteWait(id: id, end: end, body: body))
             self.resumeWriteWaits()
         }
         return id

@@ -60,14 +60,14 @@ extension Firestore {
         // An empty batch.
         if recorder.documents.isEmpty { return completion(nil) }
         let request = recorder.writes.request()
-        guard let number = pendingWrites.begin(documents: documents, byteCount: request.count) else {
+        guard pendingWrites.begin(documents: documents, byteCount: request.count) else {
             return completion(
                 RequestError(
                     .resourceExhausted, "More than \(pendingWrites.bytesMax) bytes of writes are pending."))
         }
         engine.write(request, cancellation: cancellation) { [pendingWrites] error in
             // First the ledger: code that gets the acknowledgement may read at once.
-            pendingWrites.finish(number, documents: documents, byteCount: request.count)
+            pendingWrites.finish(documents: documents, byteCount: request.count)
             completion(error)
         }
     }

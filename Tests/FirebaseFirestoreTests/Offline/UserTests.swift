@@ -88,4 +88,32 @@ struct UserTests {
         try await eventually("bob has no writes") { ends.withLock { $0.last } == 0 }
         try await firestore.terminate()
     }
+
+    @Test
+    func `A total does not wait for the writes of another user, and waits for the user's own`() async throws {
+        let user = Mutex("ada")
+        let server = try FakeServer { call in call.method == .commit ? .fail(.unavailable, "later") : .respond([]) }
+        let firestore = TestFirestore.make(host: server.address)
+        let settings = firestore.settings
+        settings.tokenProvider = { _ in Self.token(user.withLock { $0 }) }
+        firestore.settings = settings
+        let reference = firestore.document("c/d")
+        reference.setData(["n": 1], completion: nil)
+        await server.waitForCalls(1)
+        user.withLock { $0 = "bob" }
+        firestore.userDidChange()
+        try await eventually("bob does not see what ada has written") { await Self.number(reference) == nil }
+        let ends = Mutex<[String]>([])
+        func total(_ end: String, _ collection: String) {
+            firestore.afterPendingWrites(to: .collection(.init(collection)), nil) { ends.withLock { $0.append(end) } }
+        }
+        firestore.document("other/d").setData(["n": 2], completion: nil)
+        total("bob's own writes", "other")
+        total("ada's writes", "c")
+        try await eventually("one wait has ended") { ends.withLock { !$0.isEmpty } }
+        #expect(ends.withLock { $0.first } == "ada's writes", "a total does not wait for what is not sent")
+        // The end of the client ends the other one.
+        try await firestore.terminate()
+        #expect(ends.withLock { $0 } == ["ada's writes", "bob's own writes"])
+    }
 }
