@@ -33,19 +33,20 @@ enum ListenScope: Hashable {
 
 /// The channels of an engine by what they are about, so that a change costs the channels that it may concern.
 struct ListenRoutes {
-    private var channels: [ListenScope: [SyncEngine.Channel]] = [:]
+    /// By their scopes and numbers.
+    private var channels: [ListenScope: [Int: SyncEngine.Channel]] = [:]
     /// How many channels are about single documents.
     private var documentCount = 0
     /// The channels of the collection that was asked for last: changes come in runs.
     private var latest: (collection: [UInt8], channels: [SyncEngine.Channel]) = ([], [])
 
     mutating func add(_ channel: SyncEngine.Channel) {
-        channels[channel.scope, default: []].append(channel)
+        channels[channel.scope, default: [:]][channel.number] = channel
         changed(channel, by: 1)
     }
 
     mutating func remove(_ channel: SyncEngine.Channel) {
-        channels[channel.scope]?.removeAll { $0 === channel }
+        channels[channel.scope]?[channel.number] = nil
         if channels[channel.scope]?.isEmpty ?? false { channels[channel.scope] = nil }
         changed(channel, by: -1)
     }
@@ -58,7 +59,8 @@ struct ListenRoutes {
     /// The channels that a document may concern, by its full name.
     mutating func channels(of name: String) -> [SyncEngine.Channel] {
         name.withUTF8Span { find(collection: RelativePath.dropLast($0)) }
-        return documentCount == 0 ? latest.channels : latest.channels + (channels[.document(UTF8Text(name))] ?? [])
+        guard documentCount > 0, let channels = channels[.document(UTF8Text(name))] else { return latest.channels }
+        return latest.channels + channels.values
     }
 
     /// Makes the channels of a collection the latest ones.
@@ -69,6 +71,6 @@ struct ListenRoutes {
             .collection(UTF8Text(String(repairingUTF8: collection))), .group(UTF8Text(String(repairingUTF8: id))),
             .everything,
         ]
-        latest = ([UInt8](copying: collection), scopes.flatMap { channels[$0] ?? [] })
+        latest = ([UInt8](copying: collection), scopes.flatMap { channels[$0].map { Array($0.values) } ?? [] })
     }
 }

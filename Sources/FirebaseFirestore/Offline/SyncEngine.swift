@@ -47,6 +47,8 @@ final class SyncEngine: @unchecked Sendable {
 
     /// A view with its listeners. The server is asked while one of them wants it; the others see what it sends too.
     final class Channel {
+        /// Grows in the order of the channels.
+        let number: Int
         let subject: Subject
         /// Identifies the subject.
         let canonical: [UInt8]
@@ -61,7 +63,8 @@ final class SyncEngine: @unchecked Sendable {
         /// Whether a listener asks for more than the cache.
         var wantsServer: Bool { subscribers.values.contains { !$0.listener.isOfCache } }
 
-        init(_ subject: Subject, _ canonical: [UInt8], _ view: SyncView) {
+        init(_ number: Int, _ subject: Subject, _ canonical: [UInt8], _ view: SyncView) {
+            self.number = number
             self.subject = subject
             self.canonical = canonical
             scope = ListenScope(subject.kind)
@@ -79,12 +82,18 @@ final class SyncEngine: @unchecked Sendable {
     /// Runs a callback of the program on the queue of the settings.
     let callBack: @Sendable (@escaping @Sendable () -> Void) -> Void
 
-    private(set) var channels: [Channel] = [] {
-        didSet { isObserved.store(!channels.isEmpty, ordering: .relaxed) }
-    }
     /// The channels by the bytes that identify their subjects, and by their listeners.
-    private var channelsOfSubject: [[UInt8]: Channel] = [:]
+    private var channelsOfSubject: [[UInt8]: Channel] = [:] {
+        didSet { isObserved.store(!channelsOfSubject.isEmpty, ordering: .relaxed) }
+    }
     private var channelsOfListener: [ListenerID: Channel] = [:]
+    private var nextChannel = 1
+    /// The channels that have something to show, or may have, by their numbers; and those with documents in limbo. So
+    /// no change costs the number of listeners.
+    private var dueChannels: [Int: Channel] = [:]
+    private var limboChannels: [Int: Channel] = [:]
+    /// How many channels were looked at so far because of changes. For tests.
+    private(set) var examinedChannelCount = 0
     /// The channels by what they are about.
     private var routes = ListenRoutes()
     private var channelsOfWatch: [Int32: Channel] = [:]
@@ -188,8 +197,9 @@ final class SyncEngine: @unchecked Sendable {
         isClosed = true
         endWriteWaits(Self.terminatedBeforeWrites)
         stream?.close()
-        channels = []
         channelsOfSubject = [:]
+        dueChannels = [:]
+        limboChannels = [:]
         channelsOfListener = [:]
         routes = ListenRoutes()
         channelsOfWatch = [:]
@@ -286,11 +296,13 @@ final class SyncEngine: @unchecked Sendable {
     private func channel(of subject: Subject) throws(RequestError) -> Channel {
         let canonical = subject.canonical(database)
         if let channel = channelsOfSubject[canonical] { return channel }
-        let channel = Channel(subject, canonical, SyncView(try Self.viewSubject(subject), orders: subject.orders))
+        let view = SyncView(try Self.viewSubject(subject), orders: subject.orders)
+        let channel = Channel(nextChannel, subject, canonical, view)
         try channel.view.load(from: store)
         if readQueries.contains(canonical) { channel.view.hasCachedResult = true }
-        channels.append(channel)
+        nextChannel += 1
         channelsOfSubject[canonical] = channel
+        dueChannels[channel.number] = channel
         routes.add(channel)
         continueIndexes()
         return channel
@@ -353,8 +365,9 @@ final class SyncEngine: @unchecked Sendable {
 
     /// Nobody listens to a channel any more.
     private func end(_ channel: Channel) {
-        channels.removeAll { $0 === channel }
         channelsOfSubject[channel.canonical] = nil
+        dueChannels[channel.number] = nil
+        limboChannels[channel.number] = nil
         routes.remove(channel)
         unwatch(channel)
         if !isClosed { collectEagerly() }
@@ -394,22 +407,32 @@ final class SyncEngine: @unchecked Sendable {
     }
 
     private func show(_ changes: [LocalChange], snapshotMicroseconds: UInt64? = nil) {
-        if channels.isEmpty { return }
+        if channelsOfSubject.isEmpty { return }
         for change in changes {
             let concerned = routes.channels(of: change.name)
             if concerned.isEmpty { continue }
             let seen = SyncView.Change(change.name, change.state, namePrefix: store.namePrefixByteCount)
-            for channel in concerned { channel.changes.append(seen) }
+            for channel in concerned {
+                channel.changes.append(seen)
+                dueChannels[channel.number] = channel
+            }
         }
-        for channel in channels where !channel.changes.isEmpty || channel.view.isDue {
-            update(channel, snapshotMicroseconds: snapshotMicroseconds)
-        }
+        for channel in Self.inOrder(dueChannels) { update(channel, snapshotMicroseconds: snapshotMicroseconds) }
     }
+
+    private static func inOrder(_ channels: [Int: Channel]) -> [Channel] {
+        channels.values.sorted { $0.number < $1.number }
+    }
+
+    /// All channels, in their order. Only for what concerns each of them.
+    var channels: [Channel] { channelsOfSubject.values.sorted { $0.number < $1.number } }
 
     /// Applies the changes of a channel to its view, and passes on what its listeners see of them.
     private func update(_ channel: Channel, snapshotMicroseconds: UInt64? = nil) {
         let changes = channel.changes
         channel.changes = []
+        examinedChannelCount += 1
+        defer { noteWork(of: channel) }
         do throws(RequestError) {
             let snapshot = try channel.view.apply(changes, snapshotMicroseconds: snapshotMicroseconds, store: store)
             guard let snapshot else { return }
@@ -417,6 +440,13 @@ final class SyncEngine: @unchecked Sendable {
         } catch {
             fail(channel, error)
         }
+    }
+
+    /// Keeps the channels that have more to do.
+    private func noteWork(of channel: Channel) {
+        let isOpen = channelsOfSubject[channel.canonical] === channel
+        dueChannels[channel.number] = isOpen && channel.view.isDue ? channel : nil
+        limboChannels[channel.number] = isOpen && channel.view.hasLimbo ? channel : nil
     }
 
     private func fail(_ channel: Channel, _ error: RequestError) {
@@ -437,7 +467,11 @@ final class SyncEngine: @unchecked Sendable {
         case .offline:
             if isOffline || channelsOfWatch.isEmpty { return }
             isOffline = true
-            for channel in channels { channel.view.disconnected() }
+            let channels = channels
+            for channel in channels {
+                channel.view.disconnected()
+                dueChannels[channel.number] = channel
+            }
             show([])
             for channel in channels {
                 for id in channel.subscribers.keys.sorted() {
@@ -461,6 +495,7 @@ final class SyncEngine: @unchecked Sendable {
             case .snapshot(let snapshot):
                 let update = Self.update(of: snapshot, channel.target?.id ?? 0, &updates)
                 channel.view.apply(added: update.added, removed: update.removed)
+                dueChannels[channel.number] = channel
                 targets.append(update)
             }
         }
@@ -516,7 +551,10 @@ final class SyncEngine: @unchecked Sendable {
     /// Asks the server for documents that are in the results of the cache but not in those of the server.
     func resolveLimbo() {
         var names: Set<UTF8Text> = []
-        for channel in channels where channel.view.hasLimbo { names.formUnion(channel.view.limbo) }
+        for channel in limboChannels.values {
+            examinedChannelCount += 1
+            names.formUnion(channel.view.limbo)
+        }
         if names.isEmpty { return }
         // One that stays in limbo although it exists is asked for again when the server has sent something.
         names.subtract(asked)
