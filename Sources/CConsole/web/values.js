@@ -111,8 +111,8 @@ export function editableText(value) {
     case "string": return value.stringValue;
     case "bytes": return hexOf(value.bytesValue ?? "", Infinity);
     case "vector": return (vectorOf(value) ?? []).map(numberText).join(", ");
-    case "array": return JSON.stringify(toLine(value), null, 2);
-    case "map": return JSON.stringify(toLine(value), null, 2);
+    case "array": return writeJSON(toLine(value), 2);
+    case "map": return writeJSON(toLine(value), 2);
     default: return textOf(value, Infinity);
   }
 }
@@ -232,7 +232,10 @@ export function vectorValue(numbers) {
     mapValue: {
       fields: {
         __type__: { stringValue: "__vector__" },
-        value: { arrayValue: { values: numbers.map((number) => ({ doubleValue: number })) } },
+        value: { arrayValue: { values: numbers.map(
+          // JSON has no other numbers than finite ones.
+          (number) => ({ doubleValue: Number.isFinite(number) ? number : String(number) }),
+        ) } },
       },
     },
   };
@@ -278,17 +281,28 @@ export function fieldPath(segments) {
     : "`" + segment.replace(/[\\`]/g, "\\$&") + "`").join(".");
 }
 
-// JSON lines (docs/json-lines.md).
+// JSON lines (docs/json-lines.md). Numbers keep their texts: those of JavaScript lose digits of integers, and 3.0.
 
-/** An integer that a double does not hold keeps its digits. */
-class Digits { constructor(/** @type {string} */ text) { this.text = text; } toJSON() {
-  return /** @type {any} */ (JSON).rawJSON?.(this.text) ?? Number(this.text);
-} }
-class Real { constructor(/** @type {number} */ value) { this.value = value; } toJSON() {
-  return /** @type {any} */ (JSON).rawJSON?.(
-    Object.is(this.value, -0) ? "-0.0" : doubleText(this.value),
-  ) ?? this.value;
-} }
+/** An integer. */
+class Digits { constructor(/** @type {string} */ text) { this.text = text; } }
+
+/** A double. */
+class Real {
+  constructor(/** @type {number} */ value) { this.value = value; }
+
+  get text() { return Object.is(this.value, -0) ? "-0.0" : doubleText(this.value); }
+}
+
+/**
+ * Puts texts in the place of the numbers of a JSON text, which is valid.
+ * @param {string} json
+ * @param {(number: string) => string} replacement
+ */
+function replaceNumbers(json, replacement) {
+  // Strings are tokens too, because there may be digits in them.
+  const tokens = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+  return json.replace(tokens, (token) => token.startsWith("\"") ? token : replacement(token));
+}
 
 /**
  * Reads JSON whose numbers keep their texts, so that 3 and 3.0 differ.
@@ -296,15 +310,34 @@ class Real { constructor(/** @type {number} */ value) { this.value = value; } to
  */
 export function readJSON(text) {
   try {
-    const revive = (/** @type {string} */ _, /** @type {any} */ value, /** @type {any} */ context) => {
-      if (typeof value !== "number") return value;
-      const source = context?.source ?? String(value);
-      return /[.eE]/.test(source) ? new Real(value) : new Digits(source);
-    };
-    return JSON.parse(text, /** @type {any} */ (revive));
+    JSON.parse(text);
   } catch (error) {
     throw new Error(`This is not JSON: ${/** @type {Error} */ (error).message}`);
   }
+  /** @type {string[]} */
+  const numbers = [];
+  const indexed = replaceNumbers(text, (number) => String(numbers.push(number) - 1));
+  return JSON.parse(indexed, (_, value) => {
+    if (typeof value !== "number") return value;
+    const number = numbers[value];
+    return /[.eE]/.test(number) ? new Real(Number(number)) : new Digits(number);
+  });
+}
+
+/**
+ * Writes what `toLine` and `readJSON` make.
+ * @param {any} json
+ * @param {number} [indent]
+ */
+export function writeJSON(json, indent) {
+  /** @type {string[]} */
+  const numbers = [];
+  const indexed = JSON.stringify(
+    json,
+    (_, member) => member instanceof Digits || member instanceof Real ? numbers.push(member.text) - 1 : member,
+    indent,
+  );
+  return replaceNumbers(indexed, (index) => numbers[Number(index)]);
 }
 
 /**
@@ -326,7 +359,9 @@ export function toLine(value) {
       $geoPoint: [new Real(value.geoPointValue.latitude ?? 0), new Real(value.geoPointValue.longitude ?? 0)],
     };
     case "bytes": return { $bytes: value.bytesValue ?? "" };
-    case "vector": return { $vector: (vectorOf(value) ?? []).map((number) => new Real(Number(numberText(number)))) };
+    case "vector": return {
+      $vector: (vectorOf(value) ?? []).map((number) => toLine({ doubleValue: doubleOf(numberText(number)) })),
+    };
     case "array": return elementsOf(value).map(toLine);
     case "map": {
       const fields = fieldsOf(value);
@@ -372,7 +407,7 @@ export function fieldsFromLine(json, database) {
  */
 function specialOf(name, json, database) {
   const number = (/** @type {any} */ member) => Number(
-    member instanceof Digits ? member.text : member instanceof Real ? member.value : NaN,
+    member instanceof Digits ? member.text : member instanceof Real ? member.value : member?.$double ?? NaN,
   );
   switch (name) {
     case "$double": return { doubleValue: doubleOf(String(json)) };
@@ -394,7 +429,7 @@ function specialOf(name, json, database) {
 export function lineOf(document, path) {
   const fields = document.fields ?? {};
   const entries = Object.keys(fields).sort().map((name) => [name, toLine(fields[name])]);
-  return JSON.stringify(Object.fromEntries([...(path ? [["__name__", path]] : []), ...entries]));
+  return writeJSON(Object.fromEntries([...(path ? [["__name__", path]] : []), ...entries]));
 }
 
 /**

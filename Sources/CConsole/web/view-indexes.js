@@ -129,7 +129,7 @@ export function indexesView(app) {
           ["State", "Entry", "Entries", "On disk", ""],
           list.map((one) => [
             stateOf(one.state),
-            h("code", {}, short(one.entry, 160)),
+            [h("code", {}, short(one.entry, 160)), one.failure ? h("p.problem", {}, one.failure) : ""],
             ...(one.state === "WANTED" ? wanted(one) : size(one)),
           ]),
         )

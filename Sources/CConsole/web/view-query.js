@@ -9,7 +9,7 @@ import { RowList } from "./rows.js";
 import {
   attempt, choices, copy, counted, dialog, durationText, empty, field, fill, h, heading, select, short,
 } from "./ui.js";
-import { kindOf, lastSegment, lineOf, pathOf, textOf, toLine } from "./values.js";
+import { kindOf, lastSegment, lineOf, pathOf, textOf, toLine, writeJSON } from "./values.js";
 import { download } from "./view-data.js";
 
 /** @typedef {import("./app.js").App} App */
@@ -285,14 +285,13 @@ export function queryView(app, parameters) {
     if (shape === "json") fill(
       results,
       h("pre.json", { tabindex: 0 },
-        documents.slice(0, 500).map((document) => JSON.stringify(
+        documents.slice(0, 500).map((document) => writeJSON(
           Object.fromEntries(
             [
               ...(document.name ? [["__name__", pathOf(document.name)]] : []),
               ...Object.entries(document.fields ?? {}).sort().map(([name, value]) => [name, toLine(value)]),
             ],
           ),
-          null,
           2,
         )).join("\n"),
         documents.length > 500 ? "\n…" : "",

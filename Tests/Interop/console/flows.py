@@ -551,6 +551,45 @@ def flow_indexes_are_made_and_deleted(context):
     page.text("No index over several fields.")
 
 
+@short
+def flow_a_failed_build_shows_its_cause(context):
+    """The cause of an index build that failed is in the list of all that is declared."""
+    context.start()
+    page = context.page()
+    page.send("Page.addScriptToEvaluateOnNewDocument", {"source": (
+        "const send = window.fetch; window.fetch = async (path, options) => {"
+        " if (!String(path).endsWith('hearth.admin.v1.Admin/ListIndexes')) return send(path, options);"
+        " const entries = [{ entry: '{\"collection\":\"books\"}', state: 'FAILED', failure: 'The disk is full.' }];"
+        " return new Response(JSON.stringify({ entries })); };")})
+    page.open(f"{context.base}/console#/indexes?db={DATABASE}")
+    page.run("location.reload()")
+    page.text("The disk is full.")
+    accessibility.check(page)
+
+
+@short
+def flow_integers_keep_their_digits(context):
+    """Numbers in JSON keep their texts, with a JSON.parse that has no source text and without JSON.rawJSON too."""
+    context.start()
+    page = context.page()
+    page.text("Nothing is wrong.")
+    check = (
+        "import('/console/values.js').then(({ readJSON, writeJSON, fromLine, toLine }) => {"
+        " const line = String.raw`{\"a 12\":[9007199254740993,-9223372036854775808,3,3.0,-0.0,1e+300,\"x\\\\\",\"\\\"5\"],\"b\":0,\"v\":{\"$vector\":[1.5,{\"$double\":\"NaN\"}]}}`;"
+        " const value = fromLine(readJSON(line), 'projects/p/databases/d');"
+        " return [line, writeJSON(readJSON(line)), writeJSON(toLine(value)), value.mapValue.fields['a 12'].arrayValue.values[0].integerValue];"
+        " })")
+    for source in ("", (
+            "const parse = JSON.parse; delete JSON.rawJSON;"
+            " JSON.parse = (text, revive) => parse(text, revive && function (name, value) { return revive.call(this, name, value); });")):
+        page.run(f"(() => {{ {source} }})()")
+        line, same, again, first = page.run(check)
+        assert line == same == again, (line, same, again)
+        assert first == "9007199254740993", first
+    problem = page.run("import('/console/values.js').then(({ readJSON }) => { try { readJSON('[01]'); } catch (error) { return error.message; } })")
+    assert problem.startswith("This is not JSON"), problem
+
+
 class HearthWithoutSweeps(servers.Hearth):
     """A server on which expired documents stay."""
 
