@@ -24,7 +24,10 @@ struct FilterRulesTests {
     func `The same array-contains counts once where it is written alike`() throws {
         let contains = try Self.condition("l", .arrayContains, .integer(1))
         let equal = try Self.condition("n", .equal, .integer(1))
+        let any = try Self.condition("l", .arrayContainsAny, .array([.integer(1), .integer(2), .integer(2)]))
+        let anyBackwards = try Self.condition("l", .arrayContainsAny, .array([.integer(2), .integer(1)]))
         let alike: [Filter] = [
+            .and([any, anyBackwards]), .and([.or([any]), .or([anyBackwards])]),
             .and([contains, contains]), .and([.or([contains]), .or([contains])]),
             .and([.or([contains, contains]), .or([contains])]), .and([.and([contains]), .and([contains])]),
             .and([.and([contains, equal]), .and([equal, contains])]), .or([.and([contains, contains])]),
@@ -36,7 +39,7 @@ struct FilterRulesTests {
             .and([contains, .or([contains])]), .and([.or([contains, contains]), contains]),
             .and([.and([.and([contains])]), contains]), .and([.and([contains]), .or([contains])]),
             .and([contains, .or([contains, equal])]), .or([.and([contains, .or([contains])]), equal]),
-            .and([equal, .and([contains, equal]), contains]),
+            .and([equal, .and([contains, equal]), contains]), .and([any, .or([anyBackwards])]), .and([any, contains]),
         ]
         for filter in different {
             let error = #expect(throws: RequestError.self, "\(filter)") { try Self.plan(filter) }
@@ -47,7 +50,11 @@ struct FilterRulesTests {
     @Test
     func `Alternatives count once in whatever form they repeat`() throws {
         let six = try Self.condition("n", .isIn, .array((0..<6).map { .integer($0) }))
-        for filter in [Filter.and([six, six]), .and([six, .or([six])]), .and([six, .or([six, six])])] {
+        let backwards = try Self.condition("n", .isIn, .array((0..<6).reversed().map { .integer($0) }))
+        let filters: [Filter] = [
+            .and([six, six]), .and([six, .or([six])]), .and([six, .or([six, six])]), .and([six, backwards]),
+        ]
+        for filter in filters {
             _ = try Self.plan(filter)
         }
     }

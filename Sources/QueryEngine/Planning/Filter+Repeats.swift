@@ -5,6 +5,7 @@ import DocumentModel
 
 extension Filter {
     /// The same condition without what repeats: parts of an AND or OR and members of a list that are the same bytes.
+    /// The order of parts and of members does not matter.
     ///
     /// The rules count what is left (`FilterRules`), so that the plan never has more alternatives than they allow.
     var withoutRepeats: Filter {
@@ -28,6 +29,8 @@ private struct FilterNumbers {
     private enum Shape: Hashable {
         /// The message of a condition on a field.
         case condition([UInt8])
+        /// A condition with a list, whose members are in any order.
+        case list(FieldPath, FieldOperator, Set<[UInt8]>)
         /// The numbers of the parts, ascending: their order does not matter.
         case and([Int])
         case or([Int])
@@ -50,7 +53,8 @@ private struct FilterNumbers {
             if kept.count == 1 { return (kept[0], unwraps ? numbers[0] : number(of: .or(numbers))) }
             return (.or(kept), number(of: .or(numbers)))
         case .field(let path, let operation, let operand) where operation.takesList:
-            return condition(.field(path, operation, operand.withoutRepeatedElements))
+            guard let (list, elements) = operand.withoutRepeatedElements else { return condition(filter) }
+            return (.field(path, operation, list), number(of: .list(path, operation, elements)))
         case .field, .unary: return condition(filter)
         }
     }
@@ -80,9 +84,9 @@ private struct FilterNumbers {
 }
 
 extension EncodedValue {
-    /// An array with each of its elements once; any other value as it is.
-    fileprivate var withoutRepeatedElements: EncodedValue {
-        guard var elements = WireValue(span)?.elements else { return self }
+    /// An array with each of its elements once, and its elements; nil for any other value.
+    fileprivate var withoutRepeatedElements: (list: EncodedValue, elements: Set<[UInt8]>)? {
+        guard var elements = WireValue(span)?.elements else { return nil }
         var seen: Set<[UInt8]> = []
         var list = ByteBuffer(capacity: bytes.count)
         var isRepeated = false
@@ -95,6 +99,6 @@ extension EncodedValue {
                 }
             }
         }
-        return isRepeated ? EncodedValue(canonical: list.copyBytes()) : self
+        return (isRepeated ? EncodedValue(canonical: list.copyBytes()) : self, seen)
     }
 }
