@@ -49,7 +49,9 @@ struct AccessPlanner {
             access = try planner.sorted(orders, source)
         case .nearest:
             access = try planner.filtered(source)
-            if let vectors = declared?.ordered(by: [Order(field: .documentName)], bounds: []) {
+            if var vectors = declared?.ordered(by: [Order(field: .documentName)], bounds: []) {
+                // Distances are sorted, not names.
+                vectors.isOrdered = false
                 access = try smaller(vectors, access, atMost: planner.entriesToBreakEven, source)
             }
         }

@@ -50,6 +50,34 @@ struct VectorIndexTests {
         try model.harness.finish()
     }
 
+    @Test
+    func `They find documents whose ids are too long for a key`() async throws {
+        let model = try IndexedModel()
+        let ids = RandomQueries.longIDs + ["a", "z"]
+        try await model.harness.commit(ids.map { .set("c/\($0)", ["a": 1, "b": .vector([1, 2])]) })
+        let vector = IndexShape.VectorPart(field: Self.field, dimension: 2)
+        let part = IndexShape.Part(field: RandomQueries.fields[0], kind: .ascending)
+        for isGroup in [false, true] {
+            try await model.declare([
+                IndexShape(collectionID: "c", isGroup: isGroup, parts: [], vector: vector),
+                IndexShape(collectionID: "c", isGroup: isGroup, parts: [part], vector: vector),
+            ])
+            try await model.waitForIndexes()
+            let numbers = EncodedValue(.array([.integer(1), .integer(2)]))
+            for filter in [nil, Filter.field(part.field, .isIn, numbers)] {
+                let query = StructuredQuery(
+                    from: [CollectionSelector(collectionID: "c", allDescendants: isGroup)], filter: filter,
+                    findNearest: FindNearest(
+                        vectorField: Self.field, queryVector: EncodedValue(.vector(Self.target)),
+                        distanceMeasure: .euclidean, limit: 10))
+                let (found, tree, _, _) = try model.run(query, parent: "", options: QueryOptions(), pageSize: 2)
+                #expect(found.map(\.path) == ids.sorted().map { "c/\($0)" })
+                #expect(tree.contains("VECTOR<2>"), "plan:\n\(tree)")
+            }
+        }
+        try model.harness.finish()
+    }
+
     fileprivate static let field = RandomQueries.fields[1]
     fileprivate static let target = [0.5, 0.25]
 

@@ -43,6 +43,9 @@ struct IndexedModel {
         harness.clock.advance(milliseconds: 1)
     }
 
+    /// Steps in which every query over the documents of a test ends.
+    private static let stepsMax = 100_000
+
     /// What a query returns, a page at a time.
     func run(
         _ query: StructuredQuery, parent: String, options: QueryOptions, pageSize: Int,
@@ -54,7 +57,7 @@ struct IndexedModel {
         let point = try harness.readPoint(reader, selector)
         var run = QueryExecution(plan)
         var found: [TestDocument] = []
-        while true {
+        for _ in 0..<Self.stepsMax {
             var room = pageSize
             let source = try reader.source(at: point, matching: plan.matcher)
             let progress = try run.next(from: source) { (result) throws(RequestError) in
@@ -71,6 +74,7 @@ struct IndexedModel {
             }
             if progress == .finished { return (found, run.tree, run.scannedDocuments, run.scannedEntries) }
         }
+        throw RequestError(.internal, "the query does not end, plan:\n\(run.tree)")
     }
 
     func count(
