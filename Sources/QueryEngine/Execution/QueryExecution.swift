@@ -6,7 +6,8 @@ internal import DocumentModel
 /// A query being executed.
 ///
 /// Call `next` until it returns `finished`; between two calls nothing of the storage is held. Memory is bounded: by one
-/// document for queries that stream, by the limit and `QueryOptions.sortBufferBytes` for sorted ones.
+/// document for queries that stream, and 4 MiB among index entries whose values were truncated alike; by the limit and
+/// `QueryOptions.sortBufferBytes` for sorted ones.
 package struct QueryExecution: ~Copyable, Sendable {
     /// How a call of ``next(from:emit:)`` ended.
     package enum Progress: Sendable {

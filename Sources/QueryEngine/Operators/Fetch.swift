@@ -26,11 +26,22 @@ struct Fetch: QueryOperator {
     /// there is none. A sort must continue there.
     private(set) var orderLostAfter: [UInt8]?
 
+    /// A group is sorted in passes of bounded memory: each reads all entries, keeps those that come first, and gives
+    /// them out.
     private struct UnorderedGroup: Sendable {
         /// The keys of the entries.
-        var keys: ByteInterval
-        /// The sort key of the document given out last.
+        let keys: ByteInterval
+        /// The entries kept by the pass that reads them; nil between passes.
+        var pass: SortedRows?
+        /// The key at which the pass continues; nil is the first.
+        var next: [UInt8]?
+        /// The sort keys and id segments that the last pass has kept; those before `position` have been given out.
+        var sorted: [SortedRow] = []
+        var position = 0
+        /// The last sort key of the passes before; later ones are wanted.
         var after: [UInt8]?
+        /// The last pass has kept all that were wanted.
+        var isExhausted = false
     }
 
     /// - Parameter orders: the orders that rows must come in; empty if their order does not matter.
@@ -142,60 +153,81 @@ struct Fetch: QueryOperator {
     /// Bytes of sort keys and ids that one pass over a group keeps.
     private static let groupBytesMax = 4 << 20
 
-    /// Gives out the documents of the group in the order of the query, in passes of bounded memory.
+    /// Gives out the documents of the group in the order of the query.
     /// - Returns: whether the group is finished; else the page is full or the budget spent.
     private mutating func nextOfGroup<Source: QuerySource & ~Copyable>(
         _ documents: inout DocumentReader, _ source: borrowing Source, _ work: inout StepWork,
         _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Bool {
+        guard var group else { return true }
+        // Its rows have one owner while they change.
+        self.group = nil
+        var isFinished = false
+        defer { if !isFinished { self.group = group } }
         let check = check
-        while let group {
-            var rows = SortedRows(rowsMax: .max, bytesMax: Self.groupBytesMax)
-            try collect(group, into: &rows, &documents, source, &work)
-            let isLast = rows.cut == nil
-            for row in rows.takeSorted() {
-                self.group?.after = row.key
-                let entry = IndexEntry(segment: row.payload.byteSpan, documentKey: [UInt8]().byteSpan)
+        while true {
+            while group.position < group.sorted.count {
+                let segment = group.sorted[group.position].payload
+                let entry = IndexEntry(segment: segment.byteSpan, documentKey: [UInt8]().byteSpan)
                 let control = try documents.read(entry, source) { (row) throws(RequestError) in
                     try Fetch.give(row, check, &work, page)
                 }
+                group.position += 1
                 if control == .full { return false }
             }
-            guard isLast else { continue }
-            if case .scan(var scan) = entries {
-                scan.skip(past: group.keys)
-                entries = .scan(scan)
-            }
-            self.group = nil
+            if group.isExhausted { break }
+            guard try collect(&group, &documents, source, &work) else { return false }
         }
+        if case .scan(var scan) = entries {
+            scan.skip(past: group.keys)
+            entries = .scan(scan)
+        }
+        isFinished = true
         return true
     }
 
-    /// Keeps the first rows of a group after the one given out last: sort key and id segment.
+    /// Continues a pass over the entries of a group.
+    /// - Returns: whether the pass is finished; else the budget is spent.
     private func collect<Source: QuerySource & ~Copyable>(
-        _ group: UnorderedGroup, into rows: inout SortedRows, _ documents: inout DocumentReader,
-        _ source: borrowing Source, _ work: inout StepWork
-    ) throws(RequestError) {
+        _ group: inout UnorderedGroup, _ documents: inout DocumentReader, _ source: borrowing Source,
+        _ work: inout StepWork
+    ) throws(RequestError) -> Bool {
+        var rows = group.pass ?? SortedRows(rowsMax: .max, bytesMax: Self.groupBytesMax)
+        let start = group.next ?? group.keys.lower
+        // If a read throws, the pass begins again.
+        (group.pass, group.next) = (nil, nil)
+        let after = group.after
         var key = ByteBuffer(capacity: 256)
-        var cursor = try source.cursor(from: group.keys.lower.byteSpan, to: group.keys.upper.byteSpan, .ascending)
+        var cursor = try source.cursor(from: start.byteSpan, to: group.keys.upper.byteSpan, .ascending)
         while try cursor.next() {
             guard let place = IndexKey.idSegment(of: cursor.key) else { throw .damagedEntry }
             let segment = cursor.key.extracting(place)
             work.entries += 1
             let entry = IndexEntry(segment: segment, documentKey: segment.extracting(0..<0))
-            _ = try documents.read(entry, source) { (row) throws(RequestError) in
+            let control = try documents.read(entry, source) { (row) throws(RequestError) in
+                let control = work.spend(byteCount: row.fields.byteCount) ? PageControl.more : .full
                 key.reset(keeping: 1 << 16)
                 guard check.accepts(row), SortKey.append(path: row.path, fields: row.fields, order: orders, into: &key)
-                else { return .more }
-                if let after = group.after, key.bytes.compareBytes(after.byteSpan) <= 0 { return .more }
-                guard rows.wants(key: key.bytes) else { return .more }
+                else { return control }
+                if let after, key.bytes.compareBytes(after.byteSpan) <= 0 { return control }
+                guard rows.wants(key: key.bytes) else { return control }
                 rows.insert(
                     SortedRow(
                         key: key.copyBytes(), payload: [UInt8](copying: segment), pathCount: 0,
                         createMicroseconds: 0, updateMicroseconds: 0))
-                return .more
+                return control
+            }
+            if control == .full {
+                group.pass = rows
+                group.next = [UInt8](copying: cursor.key) + [0]
+                return false
             }
         }
+        group.isExhausted = rows.cut == nil
+        group.sorted = rows.takeSorted()
+        group.position = 0
+        group.after = group.sorted.last?.key ?? group.after
+        return true
     }
 
     /// The sort key of a document given by its key; empty if there is none.

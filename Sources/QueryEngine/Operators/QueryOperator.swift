@@ -105,6 +105,12 @@ package struct StepWork: Sendable {
     /// - Returns: whether the step may continue.
     mutating func countDocument(byteCount: Int) -> Bool {
         documents += 1
+        return spend(byteCount: byteCount)
+    }
+
+    /// Spends what a look at a document costs.
+    /// - Returns: whether the step may continue.
+    mutating func spend(byteCount: Int) -> Bool {
         budget -= 1 + byteCount >> 11
         return budget > 0
     }

@@ -66,6 +66,32 @@ struct AccessOperatorTests {
         #expect(try rows(of: down, over: source, paging).ids == sorted.reversed())
     }
 
+    @Test
+    func `Entries whose values were cut alike are sorted in short steps, and each is read once`() throws {
+        let text = String(repeating: "x", count: 300)
+        let documents = numbered(100) { ["s": .string("\(text)\(900 - $0)")] }
+        let source = try MemorySource(documents, isIndexed: true)
+        let query = StructuredQuery(
+            from: [CollectionSelector(collectionID: "c")], orderBy: [Order(field: try FieldPath("s"))])
+        var options = QueryOptions()
+        options.candidatesPerStep = 10
+        let parent = Array("projects/p/databases/d/documents".utf8)
+        var run = QueryExecution(try QueryPlan(query, parent: parent.byteSpan, options: options))
+        var ids: [String] = []
+        var progress = QueryExecution.Progress.paused
+        while progress == .paused {
+            let (entries, count) = (run.scannedEntries, ids.count)
+            progress = try run.next(from: source) { (row) throws(RequestError) in
+                ids.append(String(repairingUTF8: row.path))
+                return .more
+            }
+            #expect(run.scannedEntries - entries <= 10)
+            #expect(ids.count - count <= 10)
+        }
+        #expect(ids == documents.map(\.path).reversed())
+        #expect(run.scannedEntries == documents.count)
+    }
+
     @Test(arguments: Paging.all)
     func `SubtreeScan reads nested collections in the order of names`(paging: Paging) throws {
         let paths = ["a/1", "a/1/x/5", "a/1/x/5/x/7", "a/1/y/1", "a/2", "b/1", "b/1/x/2", "x/1"]
