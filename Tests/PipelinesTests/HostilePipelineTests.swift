@@ -278,6 +278,75 @@ struct HostilePipelineTests {
         #expect(try steps(many, Stage("distinct", [.map(keys)])) > 50)
     }
 
+    /// Steps that a pipeline takes from one result to the next; the last number leads to the end.
+    private func stepsBetweenResults(_ stages: [Stage]) throws -> [Int] {
+        let execution = try PipelineExecution(
+            structuredPipeline: structuredPipeline(stages).byteSpan, in: try DatabaseName(Harness.database))
+        var steps = [1]
+        while case .paused = try execution.next(emit: { _ in .full }) {
+            if execution.returnedResults == steps.count { steps.append(0) }
+            steps[steps.count - 1] += 1
+        }
+        return steps
+    }
+
+    /// A row with a text, and expressions that search it. Each search counts as more than a megabyte of work.
+    private static let text = Stage(
+        "literals", [.map([("t", .value(.string(String(repeating: "z", count: 200))))])])
+
+    private static func searches(_ count: Int) -> [(String, Expression)] {
+        (0..<count).map { ("v\($0)", .call("regex_contains", .field("t"), "x{900}y")) }
+    }
+
+    @Test
+    func `A row waits for the next step between stages that are costly`() throws {
+        let stages = Array(repeating: Stage("add_fields", [.map(Self.searches(10))]), count: 40)
+        let changed = try stepsBetweenResults([Self.text] + stages)
+        #expect(changed.count == 2 && changed[0] > 15, "\(changed)")
+        let conditions = Array(repeating: Stage.where(.call("not", Self.searches(1)[0].1)), count: 200)
+        let filtered = try stepsBetweenResults([Self.text] + conditions)
+        #expect(filtered.count == 2 && filtered[0] > 5, "\(filtered)")
+    }
+
+    @Test
+    func `A row waits for the next step between expressions with subqueries`() throws {
+        let one = Expression.call("scalar", .pipeline([Stage("literals", [.map([("a", 1)])])]))
+        let fields = Self.searches(100).map { ($0.0, Expression.call("array", $0.1, one)) }
+        let rows = Stage("unnest", [.list([1, 2]), .field("e")])
+        let steps = try stepsBetweenResults([Self.text, rows, Stage("select", [.map(fields)])])
+        // The subqueries run once, for the first row.
+        #expect(steps.count == 3 && steps[1] > 3, "\(steps)")
+    }
+
+    @Test
+    func `The work of all expressions of a stage on a row is bounded`() throws {
+        let harness = try Harness()
+        func outcome(_ count: Int) -> TestAnswer {
+            harness.outcome([Self.text, Stage("select", [.map(Self.searches(count))])])
+        }
+        #expect(outcome(50).isOK)
+        let answer = outcome(1_000)
+        #expect(answer.status == .resourceExhausted && answer.text.contains("stage 2"), "\(answer.text)")
+    }
+
+    @Test
+    func `A constant reference names a document`() throws {
+        let harness = try Harness()
+        for name in ["", "/c/a", "c", Harness.name("c"), "\(Harness.database)/documents"] {
+            let reference = Expression.value(.reference(name))
+            for value in [reference, .list([1, reference]), .map([("k", reference)])] {
+                for stages in [
+                    [.collection("c"), .where(.call("equal", .field("a"), value))],
+                    [.collection("c"), .select(("a", value))], [Stage("literals", [.map([("a", value)])])],
+                ] {
+                    #expect(harness.outcome(stages).status == .invalidArgument, "\(name)")
+                }
+            }
+        }
+        let reserved = Expression.value(.reference(Harness.name("c/__id7__")))
+        #expect(harness.outcome([.collection("c"), .where(.call("equal", .field("__name__"), reserved))]).isOK)
+    }
+
     @Test
     func `A value of more bytes than a number can count is refused`() throws {
         let harness = try Harness()

@@ -235,8 +235,7 @@ extension DocumentWalk {
     private mutating func reference(_ from: Int, _ end: Int) throws(WalkFailure) {
         do {
             let name = try ResourceNameView(span(from, end), rules: rules)
-            // A cursor or filter may point anywhere; what is stored names a document.
-            if rules != .query, !name.isDocument { throw NameProblem.notADocument }
+            if !name.isDocument { throw NameProblem.notADocument }
             size &+= DocumentSize.name(name)
         } catch {
             throw WalkFailure(.invalidReference, from)

@@ -38,7 +38,7 @@ package enum NameRules: Sendable {
     /// The rules for names and values that are stored already. Earlier versions accepted some that a request may not
     /// name any more: collection ids `__id<n>__`, the document id `__id0__`, vectors with NaN or inside arrays.
     case stored
-    /// Reserved ids pass: for references in cursors and filters, which may name what cannot exist.
+    /// Reserved ids pass: for references in cursors and filters, which may name documents that cannot exist.
     case query
 }
 

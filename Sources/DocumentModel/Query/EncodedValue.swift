@@ -24,12 +24,20 @@ package struct EncodedValue: Sendable, Hashable {
         bytes = value.wireBytes
     }
 
-    /// Reads and checks a value that is compared: a filter's operand, a cursor's value, a transform's element.
+    /// Reads and checks a value that is compared: a filter's operand, a cursor's value.
     ///
-    /// The rules are those of stored values, but references may bear reserved ids. References are refused only if they
-    /// are not resource names at all.
+    /// The rules are those of stored values, but references may bear reserved ids.
     package init(operand wire: RawSpan) throws(InvalidDocument) {
-        if try DocumentValidator.validate(value: wire, rules: .query).isCanonical {
+        try self.init(checking: wire, rules: .query)
+    }
+
+    /// Reads and checks a value that a write may store: a transform's element.
+    package init(element wire: RawSpan) throws(InvalidDocument) {
+        try self.init(checking: wire, rules: .request)
+    }
+
+    private init(checking wire: RawSpan, rules: NameRules) throws(InvalidDocument) {
+        if try DocumentValidator.validate(value: wire, rules: rules).isCanonical {
             bytes = [UInt8](copying: wire)
         } else {
             var writer = ByteBuffer(capacity: wire.byteCount)

@@ -56,7 +56,7 @@ extension FieldTransform {
         var reader = WireReader(array)
         while let tag = try reader.nextTag() {
             if tag.fieldNumber == FieldNumber.ArrayValue.values {
-                elements.append(try EncodedValue(operand: try reader.span(tag)))
+                elements.append(try EncodedValue(element: try reader.span(tag)))
             } else {
                 try reader.skip(tag)
             }

@@ -55,7 +55,7 @@ private struct PipelineParser {
             if stageCount > PipelineLimits.stages {
                 throw RequestError.invalidArgument("A pipeline may have at most \(PipelineLimits.stages) stages.")
             }
-            let parts = try callable(try reader.span(tag), depth: depth)
+            let parts = try callable(try reader.span(tag), isStage: true, depth: depth)
             stages.append(PipelineStage(name: parts.name, arguments: parts.arguments, options: parts.options))
         }
         return stages
@@ -63,7 +63,7 @@ private struct PipelineParser {
 
     /// Reads a stage or a function, which have the same fields.
     private mutating func callable(
-        _ wire: RawSpan, depth: Int
+        _ wire: RawSpan, isStage: Bool = false, depth: Int
     ) throws -> (name: String, arguments: [PipelineValue], options: [NamedValue]) {
         try count(depth)
         var name = ""
@@ -73,7 +73,7 @@ private struct PipelineParser {
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
             case Field.Stage.name: name = try reader.string(tag)
-            case Field.Stage.args: arguments.append(try value(try reader.span(tag), depth: depth + 1))
+            case Field.Stage.args: arguments.append(try value(try reader.span(tag), isPlace: isStage, depth: depth + 1))
             case Field.Stage.options: options.append(try entry(try reader.span(tag), depth: depth + 1))
             default: try reader.skip(tag)
             }
@@ -99,7 +99,9 @@ private struct PipelineParser {
     }
 
     /// Reads a `Value` message; of several types the last one counts.
-    private mutating func value(_ wire: RawSpan, depth: Int) throws -> PipelineValue {
+    ///
+    /// - Parameter isPlace: a reference is checked by the stage, which may take paths and collections.
+    private mutating func value(_ wire: RawSpan, isPlace: Bool = false, depth: Int) throws -> PipelineValue {
         try count(depth)
         var result: PipelineValue?
         var reader = WireReader(wire)
@@ -115,7 +117,8 @@ private struct PipelineParser {
                 result = .pipeline(try pipeline(try reader.span(tag), depth: depth + 1))
             case FieldNumber.Value.arrayValue: result = try list(try reader.span(tag), depth: depth)
             case FieldNumber.Value.mapValue: result = try map(try reader.span(tag), depth: depth)
-            case FieldNumber.Value.referenceValue: result = .literal(.reference(try reader.string(tag)))
+            case FieldNumber.Value.referenceValue where isPlace:
+                result = .literal(.reference(try reader.string(tag)))
             default:
                 try reader.skip(tag)
                 result = nil

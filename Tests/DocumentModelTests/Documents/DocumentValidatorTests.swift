@@ -193,7 +193,7 @@ import Testing
 
     @Test
     func `Queries may refer to names that cannot be stored`() throws {
-        for name in ["c/__x__", "c", "c\u{0}/__id-9223372036854775808__"] {
+        for name in ["c/__x__", "__c__/a", "c\u{0}/__id-9223372036854775808__"] {
             let bytes = Value.reference("projects/p/databases/d/documents/\(name)").wireBytes
             _ = try DocumentValidator.validate(value: bytes.span.bytes, rules: .query)
         }

@@ -59,6 +59,24 @@ struct StructuredQueryWireTests {
         #expect(operand == EncodedValue(.timestamp(TimestampValue(seconds: -1, nanoseconds: 1_000))))
     }
 
+    @Test(arguments: [
+        ("/c/a", true), ("/c/__id7__", true), ("/c/__x__", true), ("/__c__/a/d/e", true), ("", false), ("/", false),
+        ("/c", false), ("/c/a/d", false), ("/c/..", false),
+    ])
+    func `References in operands and cursors name documents, whose ids may be reserved`(
+        path: String, isLegal: Bool
+    ) throws {
+        let reference = Value.reference("projects/p/databases/d/documents" + path)
+        for value in [reference, [reference], ["k": reference]] as [Value] {
+            let bytes = value.wireBytes
+            #expect(((try? EncodedValue(operand: bytes.byteSpan)) != nil) == isLegal)
+            #expect(((try? EncodedValue(listOperand: bytes.byteSpan)) != nil) == isLegal)
+            var cursor = ByteBuffer()
+            cursor.appendField(1, bytes: bytes)
+            #expect(((try? Cursor(wire: cursor.bytes)) != nil) == isLegal)
+        }
+    }
+
     @Test(arguments: [(100, true), (101, false), (20_000, false)])
     func `Filters nest up to the bound and not beyond`(levels: Int, isLegal: Bool) {
         // Built from the inside out: each level wraps the bytes so far.

@@ -18,6 +18,20 @@ struct WriteListTests {
 
     static func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
+    @Test(arguments: [("c/a", true), ("c/__id7__", true), ("c/__x__", false), ("c", false), ("__c__/a", false)])
+    func `References in elements of transforms are those that a document may hold`(
+        path: String, isLegal: Bool
+    ) throws {
+        let element = EncodedValue(canonical: Value.reference(Self.prefix + path).wireBytes)
+        for operation in [
+            FieldTransform.Operation.appendMissingElements([element]), .removeAllFromArray([element]),
+        ] {
+            var writer = ByteBuffer()
+            FieldTransform(path: try FieldPath("a"), operation: operation).encode(into: &writer)
+            #expect(((try? FieldTransform(wire: writer.bytes)) != nil) == isLegal, "\(path)")
+        }
+    }
+
     @Test
     func `Every kind of write reads back as it was written`() throws {
         let path = try FieldPath("a.b")
