@@ -46,6 +46,9 @@ enum PipelineLimits {
     static let builtBytesPerRow = 64 << 20
     /// Bytes that one expression reads, compares, searches or builds for a row.
     static let workBytesPerExpression = 256 << 20
+    /// Bytes of the same kind for all expressions of a stage and one row: it cannot pause among them. One more
+    /// expression may begin before.
+    static let workBytesPerStage = 256 << 20
     /// Bytes of work as which an expression counts that is evaluated.
     static let workBytesOfExpression = 128
     /// What one expression may cost for a row.

@@ -8,8 +8,10 @@ internal import Expressions
 final class RowEvaluator {
     private let host: RowHost
     private let evaluation: Evaluation
-    /// Bytes of work since it was last set to 0.
+    /// Bytes of work since it was last set.
     var workBytes = 0
+    /// Bytes of work after which no evaluation begins.
+    var workBytesMax = Int.max
     /// Bytes that were built since it was last set.
     var builtBytes = 0
     /// Bytes that may be built before an evaluation fails.
@@ -86,6 +88,9 @@ final class RowEvaluator {
     }
 
     private func evaluate(_ expression: ExpressionID, _ row: PipelineRow) throws(ExpressionError) -> Operand {
+        if workBytes > workBytesMax {
+            throw ExpressionError(.exhausted, "A stage of the pipeline reads too many bytes for one row.")
+        }
         host.row = row
         host.resultsRead = 0
         evaluation.restart()

@@ -4,6 +4,9 @@
 // the reads at the bottom have rows in a queue, which the execution fills from the storage when one is empty.
 //
 //     Limit ─ pull ─> Filter ─ pull ─> Read: row, row, row, starved
+//
+// A row that comes when the step has done its share waits for the next step, so that costly stages do not add up. All
+// operators above have paused then, so at most one row waits.
 
 internal import Basics
 internal import Expressions
@@ -51,11 +54,14 @@ final class PipelineWork {
     let measures: OperatorMeasures?
     private let isNested: Bool
     private var heldBytes = 0
+    /// A row that waits for the next step, and the operator that has pulled it.
+    private var waiting: (owner: ObjectIdentifier, row: PipelineRow)?
 
     init(_ evaluator: RowEvaluator, _ share: PipelineShare, isNested: Bool = false) {
         self.evaluator = evaluator
         self.share = share
         self.isNested = isNested
+        evaluator.workBytesMax = PipelineLimits.workBytesPerStage
         measures = share.options.measuresOperators && !isNested ? OperatorMeasures() : nil
     }
 
@@ -68,11 +74,38 @@ final class PipelineWork {
     /// Counts a row that an operator looked at.
     /// - Returns: whether the step may continue.
     func countRow() -> Bool {
-        let rows = 1 + evaluator.workBytes / PipelineLimits.workBytesAsRow
-        evaluator.workBytes = 0
-        if isNested { share.subqueryRows += rows }
-        share.rowsLeft -= rows
-        return share.rowsLeft >= 0
+        count(rows: 1)
+        return !hasDoneShare
+    }
+
+    /// Counts what expressions have cost.
+    /// - Returns: whether the step may continue.
+    func countWork() -> Bool {
+        count(rows: 0)
+        return !hasDoneShare
+    }
+
+    private var hasDoneShare: Bool { share.rowsLeft < 0 }
+
+    /// Counts rows, and what expressions have cost since the last call as rows.
+    private func count(rows: Int) {
+        let (more, left) = evaluator.workBytes.quotientAndRemainder(dividingBy: PipelineLimits.workBytesAsRow)
+        evaluator.workBytes = left
+        if isNested { share.subqueryRows += rows + more }
+        share.rowsLeft -= rows + more
+    }
+
+    /// Pulls a row of the input of an operator and counts it. The row waits if the step has done its share then.
+    func pull(_ input: any PipelineOperator, for owner: any PipelineOperator) throws(RequestError) -> Pull {
+        if let (known, row) = waiting, known == ObjectIdentifier(owner) {
+            waiting = nil
+            return .row(row)
+        }
+        guard countRow() else { return .paused }
+        let pulled = try pull(input)
+        guard case .row(let row) = pulled, !countWork() else { return pulled }
+        waiting = (ObjectIdentifier(owner), row)
+        return .paused
     }
 
     /// Takes memory for what an operator keeps.
@@ -123,7 +156,7 @@ final class PipelineWork {
 extension PipelineOperator {
     /// Pulls a row of the input and counts it.
     func next(_ input: any PipelineOperator, _ work: PipelineWork) throws(RequestError) -> Pull {
-        work.countRow() ? try work.pull(input) : .paused
+        try work.pull(input, for: self)
     }
 
     var readNanoseconds: UInt64 { 0 }

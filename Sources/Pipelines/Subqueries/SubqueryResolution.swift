@@ -51,29 +51,24 @@ final class SubqueryResolution: PipelineOperator {
                 self.row = row
                 continue
             }
-            if try evaluate(on: current, work) { return .row(try take(current, work)) }
+            if values.count == expressions.count { return .row(try take(current, work)) }
+            try evaluateNext(on: current, work)
             guard work.countRow() else { return .paused }
         }
     }
 
-    /// Evaluates what can be evaluated.
-    /// - Returns: whether all expressions have values; if not, a subquery runs.
-    private func evaluate(on row: PipelineRow, _ work: PipelineWork) throws(RequestError) -> Bool {
-        while values.count < expressions.count {
-            do throws(ExpressionError) {
-                switch try work.evaluator.value(of: expressions[values.count], on: row, with: results, known) {
-                case .value(let value): values.append(.success(value))
-                case .wanted(let call):
-                    try start(call, work)
-                    return false
-                }
-            } catch {
-                if error.kind == .exhausted { throw RequestError(error) }
-                values.append(.failure(error))
+    /// Evaluates the next expression, or begins to run a subquery that it needs.
+    private func evaluateNext(on row: PipelineRow, _ work: PipelineWork) throws(RequestError) {
+        do throws(ExpressionError) {
+            switch try work.evaluator.value(of: expressions[values.count], on: row, with: results, known) {
+            case .value(let value): values.append(.success(value))
+            case .wanted(let call): return try start(call, work)
             }
-            results = []
+        } catch {
+            if error.kind == .exhausted { throw RequestError(error) }
+            values.append(.failure(error))
         }
-        return true
+        results = []
     }
 
     private func start(_ call: SubqueryCall, _ work: PipelineWork) throws(ExpressionError) {
@@ -176,6 +171,7 @@ final class SubqueryRun {
     }
 
     private func end() -> Pull? {
+        _ = work.countWork()
         work.releaseAll()
         for read in reads { read.withQuery { work.share.countReads(of: $0) } }
         return nil
