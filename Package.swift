@@ -344,7 +344,8 @@ let package = Package(
             path: "Tests/StoreTestSupport", swiftSettings: strict),
         tests("StoreFormatTests", ["Basics", "DocumentModel", "StoreFormat", "StoreTestSupport"]),
         tests("TextAnalysisTests", ["Basics", "TextAnalysis"]),
-        tests("IndexingTests", ["Basics", "DocumentModel", "Indexing", "StoreTestSupport"]),
+        tests(
+            "IndexingTests", ["Basics", "DocumentModel", "Storage", "StoreFormat", "Indexing", "StoreTestSupport"]),
         tests(
             "QueryEngineTests",
             ["Basics", "DocumentModel", "Storage", "StoreFormat", "Indexing", "QueryEngine", "StoreTestSupport"],

@@ -203,6 +203,7 @@ package struct DeclaredIndexes: ~Copyable {
     }
 
     // MARK: Numbers of entries
+    private var changes = ElementChanges()
 
     /// The most entries that a document of so many bytes may have in all indexes together.
     package func entriesMax(fields: RawSpan) -> Int {
@@ -279,12 +280,12 @@ package struct DeclaredIndexes: ~Copyable {
             }
             return
         }
-        changeElements(of: old, at: contains.field, index, document, into: &sink) { sink, key, _ in
-            sink.remove(entry: key)
-        }
+        if DeclaredIndexes.haveSameFields(old, new, index.shape) { return }
         let value = isCut ? document.key : document.key.extracting(0..<0)
-        changeElements(of: new, at: contains.field, index, document, value, into: &sink) { sink, key, value in
-            sink.put(entry: key, value: value)
+        if old.isEmpty || new.isEmpty {
+            walkElements(of: old, at: contains.field, index, document, for: .removal, value, into: &sink)
+            walkElements(of: new, at: contains.field, index, document, for: .addition, value, into: &sink)
+            return
         }
     }
 
@@ -292,10 +293,17 @@ package struct DeclaredIndexes: ~Copyable {
     /// one 250,000 times. In shorter arrays this costs more than it saves.
     private static let repeatingBytesMin = 16 << 10
 
-    private mutating func changeElements<Sink: IndexEntrySink & ~Copyable>(
+    /// What the elements of an array are walked for.
+    private enum Purpose {
+        /// All entries go, or come.
+        case removal, addition
+        /// The entries of the new array are noted in `changes`; those of the old one are compared with them.
+        case wanted, comparison
+    }
+
+    private mutating func walkElements<Sink: IndexEntrySink & ~Copyable>(
         of fields: RawSpan, at field: FieldPath, _ index: DeclaredIndex, _ document: borrowing IndexedDocument,
-        _ entryValue: RawSpan = RawSpan(), into sink: inout Sink,
-        _ change: (inout Sink, _ key: RawSpan, _ entryValue: RawSpan) -> Void
+        for purpose: Purpose, _ entryValue: RawSpan, into sink: inout Sink
     ) {
         guard let value = DocumentBytes.value(at: field, in: fields), let wire = WireValue(value),
             var elements = wire.elements
@@ -303,11 +311,31 @@ package struct DeclaredIndexes: ~Copyable {
         let mayRepeat = value.byteCount >= Self.repeatingBytesMin
         while let element = elements.next() {
             if mayRepeat, seen.insert(element, hash: ByteTable.hash(element), value: 0) != nil { continue }
-            if DeclaredIndexes.write(index, document, fields, element: element, suffix, into: &key) {
-                change(&sink, key.bytes, entryValue)
+            guard DeclaredIndexes.write(index, document, fields, element: element, suffix, into: &key) else { continue }
+            switch purpose {
+            case .removal: sink.remove(entry: key.bytes)
+            case .addition: sink.put(entry: key.bytes, value: entryValue)
+            case .wanted: changes.want(key)
+            case .comparison: if changes.isToRemove(key) { sink.remove(entry: key.bytes) }
             }
         }
         if mayRepeat { seen.removeAll() }
+        walkElements(of: new, at: contains.field, index, document, for: .wanted, value, into: &sink)
+        walkElements(of: old, at: contains.field, index, document, for: .comparison, value, into: &sink)
+        changes.finish(value: value, into: &sink)
+    }
+
+    /// Whether two states of a document have the same entries, because the fields of the index are the same.
+    private static func haveSameFields(_ old: RawSpan, _ new: RawSpan, _ shape: IndexShape) -> Bool {
+        if let vector = shape.vector, !haveSameValue(old, new, at: vector.field) { return false }
+        for part in shape.parts where !haveSameValue(old, new, at: part.field) { return false }
+        return true
+    }
+
+    private static func haveSameValue(_ old: RawSpan, _ new: RawSpan, at field: FieldPath) -> Bool {
+        guard let before = DocumentBytes.value(at: field, in: old), let after = DocumentBytes.value(at: field, in: new)
+        else { return false }
+        return before.equalsBytes(after)
     }
 
     /// Writes a document's entry.

@@ -1,8 +1,10 @@
 // From documents to index entries: what a write adds to the indexes and takes from them.
 //
 // The old and the new fields are walked side by side, in the order of their names. Where both have the same bytes
-// nothing is done, so an update costs what it changes. Every field has an entry by its value, maps and arrays as
-// wholes too; the fields inside maps have their own, and arrays have one for each distinct element.
+// nothing is done, and entries that both have stay as they are, so an update costs what it changes.
+//
+// Every field has an entry by its value, maps and arrays as wholes too; the fields inside maps have their own, and
+// arrays have one for each distinct element.
 //
 //     {a: 1, m: {x: "u"}, t: [3, 4]}     values    a = 1, m = {x: "u"}, m.x = "u", t = [3, 4]
 //                                        elements  t has 3, t has 4
@@ -58,6 +60,8 @@ package struct IndexedDocument: ~Escapable {
 package struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
     package var fields: Numbers
     private var key = ByteBuffer(capacity: 512)
+    private var oldKey = ByteBuffer(capacity: 512)
+    private var changes = ElementChanges()
     /// What is kept of the document being derived, where that is not all.
     private var rules: FieldRules?
     private var purpose = FieldRules.Purpose.write
@@ -162,21 +166,13 @@ package struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
             (removals, puts) = (rules.removals(place, purpose), rules.puts(place, purpose))
         }
         let field = try fields.number(of: name, under: level.parent, database: document.database)
-        if !old.isEmpty, removals.contains(.values) {
-            write(.values, document, field, old)
-            sink.remove(entry: key.bytes)
-        }
-        // Values of equal order have one key: the put comes after the removal.
-        if !new.isEmpty, puts.contains(.values) {
-            write(.values, document, field, new)
-            sink.put(entry: key.bytes)
-        }
-        if IndexedValue.isArray(old), removals.contains(.elements) {
-            changeElements(document, of: old, field, into: &sink) { $0.remove(entry: $1) }
-        }
-        if IndexedValue.isArray(new), puts.contains(.elements) {
-            changeElements(document, of: new, field, into: &sink) { $0.put(entry: $1) }
-        }
+        changeValue(
+            document, field, from: removals.contains(.values) ? old : old.extracting(first: 0),
+            to: puts.contains(.values) ? new : new.extracting(first: 0), into: &sink)
+        changeElements(
+            document, field,
+            from: removals.contains(.elements) && IndexedValue.isArray(old) ? old : old.extracting(first: 0),
+            to: puts.contains(.elements) && IndexedValue.isArray(new) ? new : new.extracting(first: 0), into: &sink)
         let (oldInside, newInside) = (IndexedValue.inside(old), IndexedValue.inside(new))
         if !oldInside.isEmpty || !newInside.isEmpty {
             try deriveEntries(
@@ -184,19 +180,43 @@ package struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
         }
     }
 
-    private mutating func changeElements<Sink: IndexEntrySink & ~Copyable>(
-        _ document: borrowing IndexedDocument, of array: RawSpan, _ field: UInt64, into sink: inout Sink,
-        _ change: (inout Sink, RawSpan) -> Void
+    /// Changes the entry by the value of a field; empty values have none.
+    private mutating func changeValue<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, _ field: UInt64, from old: RawSpan, to new: RawSpan,
+        into sink: inout Sink
     ) {
-        guard let wire = WireValue(array), var elements = wire.elements else { return }
-        while let element = elements.next() {
-            write(.elements, document, field, element)
-            change(&sink, key.bytes)
-        }
+        if !old.isEmpty { Self.write(.values, document, field, old, into: &oldKey) }
+        if !new.isEmpty { Self.write(.values, document, field, new, into: &key) }
+        // Values of equal order have one key, and so have values that are equal as far as keys go.
+        if !old.isEmpty, !new.isEmpty, oldKey.bytes.equalsBytes(key.bytes) { return }
+        if !old.isEmpty { sink.remove(entry: oldKey.bytes) }
+        if !new.isEmpty { sink.put(entry: key.bytes) }
     }
 
-    private mutating func write(
-        _ space: KeySpace, _ document: borrowing IndexedDocument, _ field: UInt64, _ value: RawSpan
+    /// Changes the entries by the elements of an array; empty values have none.
+    private mutating func changeElements<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, _ field: UInt64, from old: RawSpan, to new: RawSpan,
+        into sink: inout Sink
+    ) {
+        let writesBoth = !old.isEmpty && !new.isEmpty
+        if !new.isEmpty, let wire = WireValue(new), var elements = wire.elements {
+            while let element = elements.next() {
+                Self.write(.elements, document, field, element, into: &key)
+                if writesBoth { changes.want(key) } else { sink.put(entry: key.bytes) }
+            }
+        }
+        if !old.isEmpty, let wire = WireValue(old), var elements = wire.elements {
+            while let element = elements.next() {
+                Self.write(.elements, document, field, element, into: &key)
+                if !writesBoth || changes.isToRemove(key) { sink.remove(entry: key.bytes) }
+            }
+        }
+        changes.finish(value: new.extracting(first: 0), into: &sink)
+    }
+
+    private static func write(
+        _ space: KeySpace, _ document: borrowing IndexedDocument, _ field: UInt64, _ value: RawSpan,
+        into key: inout ByteBuffer
     ) {
         IndexKey.begin(space, collection: document.collection, field: field, into: &key)
         IndexKey.append(value: value, into: &key)

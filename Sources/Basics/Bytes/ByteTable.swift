@@ -110,9 +110,11 @@ package struct ByteTable: ~Copyable {
     /// Forgets everything and keeps the memory, unless it has become much.
     package mutating func removeAll() {
         if entries.isEmpty { return }
+        // To empty a table that was large once costs more than a few entries do.
+        let isSparse = slots.count > 4_096 && entries.count < slots.count / 32
         entries.removeAll(keepingCapacity: entries.count < 65_536)
         keys.reset(keeping: 4 << 20)
-        if slots.count > 131_072 {
+        if slots.count > 131_072 || isSparse {
             slots = [UInt32](repeating: 0, count: 64)
         } else {
             for slot in slots.indices { slots[slot] = 0 }

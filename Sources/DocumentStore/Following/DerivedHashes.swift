@@ -5,6 +5,10 @@ internal import Synchronization
 
 /// The hashes of what was derived from the newest records, while they are wanted. Thread-safe.
 package final class DerivedHashes: Sendable {
+    /// Changes when other entries, or the same in another order, follow from the same records. Servers with different
+    /// derivations compare nothing.
+    package static let derivation: UInt64 = 2
+
     /// What was derived from a record.
     package struct Entry: Equatable, Sendable {
         /// Of the record, in microseconds.

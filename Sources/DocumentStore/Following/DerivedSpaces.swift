@@ -1,6 +1,6 @@
 // What was derived from groups of a shared log, by key space, so that a difference can be named.
 //
-//     1 | for each key space with entries, ascending: first byte of its keys, 1 | hash of its entries, 8
+//     derivation, 1 | for each key space with entries, ascending: first byte of its keys, 1 | hash of its entries, 8
 //
 // The hash of a group is over the entries of its records in their order. Empty bytes stand for a group whose hashes are
 // not known.
@@ -28,7 +28,7 @@ package final class DerivedSpaces: Sendable {
     private let wanted = Atomic(false)
 
     private static let countMax = 262_144
-    private static let format: UInt8 = 1
+    private static let format = UInt8(DerivedHashes.derivation)
 
     /// From now on hashes are kept.
     package func want() { wanted.store(true, ordering: .relaxed) }

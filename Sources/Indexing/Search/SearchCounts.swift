@@ -90,7 +90,7 @@ struct SearchStatistics {
     mutating func writeChanges(into batch: inout MutationBatch) {
         if before.isEmpty { return }
         var value = ByteBuffer(capacity: 64)
-        for key in before.keys {
+        for key in Array(before.keys).sortedByBytes {
             value.reset()
             known[key]?.append(to: &value)
             batch.put(key: key.byteSpan, value: value.bytes)

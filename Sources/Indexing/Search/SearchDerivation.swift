@@ -66,16 +66,17 @@ package struct SearchDerivation: ~Copyable {
         else { return nil }
         let before = DocumentTerms(old, search, analyzer)
         let after = DocumentTerms(new, search, analyzer)
-        for middle in before.entries.keys where after.entries[middle] == nil {
+        // In an order that is the same in every process: servers compare what they derive.
+        for middle in before.entries.keys.filter({ after.entries[$0] == nil }).sortedByBytes {
             _ = SearchDerivation.write(middle, index, document, into: &key)
             sink.remove(entry: key.bytes)
         }
-        for (middle, posting) in after.entries where before.entries[middle] != posting {
+        for middle in after.entries.keys.filter({ before.entries[$0] != after.entries[$0] }).sortedByBytes {
             let isCut = SearchDerivation.write(middle, index, document, into: &key)
             value.reset()
             value.appendVarint(UInt64(isCut ? document.key.byteCount : 0))
             if isCut { value.append(document.key) }
-            value.append(posting)
+            value.append(after.entries[middle] ?? [])
             sink.put(entry: key.bytes, value: value.bytes)
         }
         var change = after.counts
@@ -134,4 +135,9 @@ package struct SearchDerivation: ~Copyable {
 
     /// An index was dropped.
     package mutating func forgetDropped() { statistics.forget() }
+}
+
+extension [[UInt8]] {
+    /// In the order of the bytes.
+    var sortedByBytes: [[UInt8]] { sorted { $0.byteSpan.compareBytes($1.byteSpan) < 0 } }
 }

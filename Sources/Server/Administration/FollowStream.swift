@@ -324,14 +324,17 @@ private struct FollowSource: Sendable {
         store.holdRecords(after: CommitVersion(microseconds: version - 1), for: request.follower)
     }
 
-    /// Sends what was derived from records. Those of the time before the stream have no hash.
+    /// Sends what was derived from records. Those of the time before the stream have no hash. An entry without a
+    /// version comes first and has the derivation.
     private func putDerived(after version: UInt64, through last: UInt64) -> Bool {
+        let entries = store.replication.derived.entries(after: version, through: last)
+        if entries.isEmpty { return true }
         var bytes: [UInt8] = []
-        for entry in store.replication.derived.entries(after: version, through: last) {
+        for entry in [DerivedHashes.Entry(version: 0, hash: DerivedHashes.derivation)] + entries {
             bytes.append(littleEndian: entry.version, bytes: 8)
             bytes.append(littleEndian: entry.hash, bytes: 8)
         }
-        return bytes.isEmpty || put(.derived(bytes))
+        return put(.derived(bytes))
     }
 
     /// Sends the rules if they are others than those sent before.

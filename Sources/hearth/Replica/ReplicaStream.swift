@@ -143,11 +143,14 @@ final class ReplicaStream: FollowTarget {
     }
 
     /// Reads what a source has derived.
+    /// - Returns: nothing for a source with another derivation.
     private static func derived(_ bytes: [UInt8]) throws -> [DerivedHashes.Entry] {
         guard bytes.count % 16 == 0 else { throw FollowFailure(description: "a message is cut") }
-        return stride(from: 0, to: bytes.count, by: 16).map {
+        let entries = stride(from: 0, to: bytes.count, by: 16).map {
             DerivedHashes.Entry(
                 version: bytes.byteSpan.littleEndian64(at: $0), hash: bytes.byteSpan.littleEndian64(at: $0 + 8))
         }
+        let derivation = DerivedHashes.Entry(version: 0, hash: DerivedHashes.derivation)
+        return entries.first == derivation ? Array(entries.dropFirst()) : []
     }
 }

@@ -108,6 +108,33 @@ struct ReplicaTests {
         try expectSound()
     }
 
+    @Test
+    func `A replica derives the entries of an index for searches as its source does`() async throws {
+        let source = try source()
+        let file = directory.path(of: "indexes.json")
+        let field = #"{"fieldPath":"t","searchConfig":{"textSpec":{}}}"#
+        let index = "{\"collectionGroup\":\"c\",\"queryScope\":\"COLLECTION\",\"fields\":[\(field)]}"
+        try "{\"indexes\":[\(index)]}".write(toFile: file, atomically: true, encoding: .utf8)
+        let applied = try HearthBinary.run(["indexes", "apply", file, "--data", data])
+        #expect(applied.status == 0, "\(applied.errors)")
+        let replica = try replica(of: source)
+        let client = try TestClient(source)
+        for number in 0..<10 {
+            let words = (0..<40).map { "word\($0 * number)" }.joined(separator: " ")
+            let set = try HearthBinary.run(
+                ["set", "--address", "127.0.0.1:\(source.port)", "c/d", "{\"t\":\"\(words)\"}"])
+            #expect(set.status == 0, "\(set.errors)")
+            try await client.set("d/last", number: number)
+            // What was derived before was compared when this is there.
+            try await expect(replica, "d/last", is: number)
+        }
+        await client.close()
+        #expect(replica.stop() == 0)
+        #expect(!replica.process.errors.contains("replica_differs"), "\(replica.process.errors)")
+        #expect(source.stop() == 0)
+        try expectSound()
+    }
+
     /// Whether a directory has a revocation of a user.
     private func refuses(_ uid: String, _ data: String) throws -> Bool {
         try IdentityDirectory(dataDirectory: data).revocations().isRevoked(uid: uid, signedInAt: 0)
