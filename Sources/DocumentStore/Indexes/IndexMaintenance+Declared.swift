@@ -28,7 +28,7 @@ extension IndexMaintenance {
             index.state = IndexState(phase: .clearing, position: index.entries.from)
             definitions.append(.index(index, isDropped: false))
         }
-        var number = (declared.all.map(\.number).max() ?? 0) + 1
+        var number = nextIndexNumber
         for shape in shapes where !present.contains(where: { $0.shape == shape }) {
             let state = IndexState(phase: .building, position: documents.from)
             let index = DeclaredIndex(
@@ -55,6 +55,9 @@ extension IndexMaintenance {
         DefinitionRecord.write(from: [], to: [], definitions, into: &record)
         return true
     }
+
+    /// The number of the next index that is declared.
+    var nextIndexNumber: UInt64 { (declared.all.map(\.number).max() ?? 0) + 1 }
 
     /// What a database declares, with the changes that are under way.
     func declaration(of database: UInt32) -> IndexDeclaration {

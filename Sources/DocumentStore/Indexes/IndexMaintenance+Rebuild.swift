@@ -11,6 +11,9 @@ extension IndexMaintenance {
     }
 
     /// Decides that all indexes of a kind begin again with the first document.
+    ///
+    /// Commits that were replayed since the entries were dropped have entries already. To put those again changes
+    /// nothing, but the statistics of searches would count documents twice: such an index begins under another number.
     /// - Returns: false if there are none.
     func decideRebuild(of kind: Kind, into record: inout ByteBuffer) -> Bool {
         switch kind {
@@ -19,13 +22,20 @@ extension IndexMaintenance {
             let start = IndexState(phase: .building, position: Self.documents.from)
             IndexStepRecord.write(from: [], to: [], state: start, into: &record)
         case .declared:
-            let definitions = declared.all.filter(\.state.isKept).map { index in
-                var index = index
-                index.state = IndexState(phase: .building, position: Self.documents(of: index.database).from)
-                return IndexDefinition.index(index, isDropped: false)
+            var indexes: [DeclaredIndex] = []
+            var number = nextIndexNumber
+            for var index in declared.all where index.state.isKept {
+                let start = IndexState(phase: .building, position: Self.documents(of: index.database).from)
+                if index.shape.search == nil {
+                    index.state = start
+                    indexes.append(index)
+                } else {
+                    indexes += index.replaced(under: number, start, analysis: index.analysis)
+                    number += 1
+                }
             }
-            if definitions.isEmpty { return false }
-            DefinitionRecord.write(from: [], to: [], definitions, into: &record)
+            if indexes.isEmpty { return false }
+            DefinitionRecord.write(from: [], to: [], indexes.map { .index($0, isDropped: false) }, into: &record)
         }
         return true
     }

@@ -18,20 +18,26 @@ extension IndexMaintenance {
     func searchRenewal() -> [DeclaredIndex] {
         if declared.searches.isEmpty { return [] }
         let version = search.libraries.version
-        var number = (declared.all.map(\.number).max() ?? 0) + 1
+        var number = nextIndexNumber
         var changes: [DeclaredIndex] = []
-        for var index in declared.searches where index.state.phase != .clearing {
+        for index in declared.searches where index.state.phase != .clearing {
             if let version, index.analysis == version { continue }
             if version == nil, index.state.phase == .off { continue }
             let start = IndexState(phase: .building, position: Self.documents(of: index.database).from)
-            changes.append(
-                DeclaredIndex(
-                    number: number, database: index.database, shape: index.shape, state: version == nil ? .off : start,
-                    analysis: version ?? ""))
+            changes += index.replaced(under: number, version == nil ? .off : start, analysis: version ?? "")
             number += 1
-            index.state = IndexState(phase: .clearing, position: index.entries.from)
-            changes.append(index)
         }
         return changes
+    }
+}
+
+extension DeclaredIndex {
+    /// The index under another number, in a state, and the present one, which is dropped.
+    func replaced(under number: UInt64, _ state: IndexState, analysis: String) -> [DeclaredIndex] {
+        var dropped = self
+        dropped.state = IndexState(phase: .clearing, position: entries.from)
+        let successor = DeclaredIndex(
+            number: number, database: database, shape: shape, state: state, analysis: analysis)
+        return [successor, dropped]
     }
 }

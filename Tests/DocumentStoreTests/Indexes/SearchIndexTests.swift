@@ -106,6 +106,25 @@ struct SearchIndexTests {
         try harness.finish()
     }
 
+    @Test(.needsFiles)
+    func `Statistics count each document once after entries were dropped and commits were replayed`() async throws {
+        var random = SeededGenerator(seed: 9)
+        let harness = try StoreHarness()
+        try await declare(Self.shapes, harness)
+        try await commit(30, harness, &random)
+        try await waitForIndexes(harness)
+        try harness.store.checkpoint()
+        // Only the log has these.
+        try await commit(30, harness, &random)
+        let copy = TemporaryDirectory("hearth-search-repair")
+        var configuration = harness.configuration
+        configuration.directory = copy.path(of: "data")
+        try copyOpenDirectory(harness.configuration.directory, to: configuration.directory)
+        try IndexRepair.run(configuration.directory)
+        #expect(try StoreCheck.run(configuration).problems == [])
+        try harness.finish()
+    }
+
     @Test
     func `An index is built again when the libraries change, and waits while they are missing`() async throws {
         var random = SeededGenerator(seed: 1)
