@@ -105,8 +105,12 @@ struct CommitDraft: ~Copyable {
     }
 
     private func noteDerived() {
-        if derived.isWanted { derived.note(version.microseconds, mutations.contentHash) }
-        if derivedSpaces.isWanted { derivedSpaces.note(version.microseconds, mutations) }
+        if derived.isWanted, applier.indexes.derivesAll { derived.note(version.microseconds, mutations.contentHash) }
+        if derivedSpaces.isWanted, applier.indexes.derivesAll {
+            derivedSpaces.note(version.microseconds, mutations)
+        } else if derivedSpaces.isWanted {
+            derivedSpaces.skip(version.microseconds)
+        }
         onDerived?(version, mutations.contentHash)
     }
 

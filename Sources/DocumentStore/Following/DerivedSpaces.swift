@@ -56,6 +56,11 @@ package final class DerivedSpaces: Sendable {
         }
     }
 
+    /// What was derived from a record is not comparable.
+    func skip(_ version: UInt64) {
+        state.withLock { $0 = State(unknownThrough: version) }
+    }
+
     /// The hashes of a group: of the records from one version through another.
     /// - Returns: empty if they are not known.
     package func group(from start: UInt64, through end: UInt64) -> [UInt8] {

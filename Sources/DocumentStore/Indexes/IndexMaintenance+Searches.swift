@@ -14,6 +14,13 @@ internal import Indexing
 internal import Storage
 
 extension IndexMaintenance {
+    /// Whether commits keep the entries of all indexes: a follower leaves those alone that other libraries make.
+    var derivesAll: Bool {
+        if declared.searches.isEmpty { return true }
+        let version = search.libraries.version
+        return declared.searches.allSatisfy { !$0.state.isKept || $0.analysis == version }
+    }
+
     /// What brings the indexes for searches in line with the libraries.
     func searchRenewal() -> [DeclaredIndex] {
         if declared.searches.isEmpty { return [] }

@@ -59,7 +59,13 @@ package struct StoreSource: QuerySource, ~Copyable {
 
     package var declaredIndexes: [DeclaredIndex] { completeIndexes.filter { $0.shape.search == nil } }
 
-    package var searchIndexes: [DeclaredIndex] { completeIndexes.filter { $0.shape.search != nil } }
+    /// Without those whose entries other libraries make than those of this machine: a follower leaves them alone.
+    package var searchIndexes: [DeclaredIndex] {
+        let indexes = completeIndexes.filter { $0.shape.search != nil }
+        if indexes.isEmpty { return [] }
+        let version = reader.store.configuration.textLibraries().version
+        return indexes.filter { $0.analysis == version }
+    }
 
     private var completeIndexes: [DeclaredIndex] {
         guard let database = point.databaseNumber else { return [] }

@@ -8,6 +8,7 @@ import StoreTestSupport
 import Synchronization
 import TestSupport
 import Testing
+import TextAnalysis
 
 @testable import DocumentStore
 @testable import StoreFormat
@@ -52,7 +53,8 @@ struct FollowingTests {
         private var sequences: [UInt64: UInt64] = [:]
         var versions: [UInt64] = []
 
-        init(seed: UInt64) throws {
+        /// - Parameter libraries: those of the follower.
+        init(seed: UInt64, libraries: @escaping @Sendable () -> TextLibraries = { .system }) throws {
             generator = SeededGenerator(seed: seed)
             let clock = SteppedClock()
             let (here, there) = derived
@@ -65,6 +67,7 @@ struct FollowingTests {
             }
             follower = try StoreHarness(clock: clock) {
                 $0.leader = "leader:1"
+                $0.textLibraries = libraries
                 $0.onDerived = { there.note($0, $1) }
             }
         }
@@ -233,6 +236,36 @@ struct FollowingTests {
         #expect(DerivedSpaces.difference(here, there) == "documents")
         #expect(DerivedSpaces.difference(here, here) == nil)
         #expect(DerivedSpaces.difference(here, []) == nil)
+    }
+
+    @Test
+    func `A follower with other text libraries neither compares nor uses what depends on them`() async throws {
+        let pair = try Pair(seed: 4) { .missing("the library of this test") }
+        let (leader, follower) = (pair.leader.store, pair.follower.store)
+        leader.replication.derived.want(1)
+        leader.replication.derivedSpaces.want()
+        follower.replication.derivedSpaces.want()
+        let search = IndexShape.SearchPart(texts: [try FieldPath("t")])
+        let model = IndexedModel(pair.leader)
+        try await model.declare([IndexShape(collectionID: "c", isGroup: false, parts: [], search: search)])
+        try await model.waitForIndexes()
+        try await pair.catchUp()
+        let before = leader.publishedVersion.microseconds
+        try await pair.leader.commit([.set("c/a", ["t": "some words"])])
+        try await pair.catchUp()
+        let entries = leader.replication.derived.entries(after: before, through: .max)
+        #expect(entries.count == 1)
+        #expect(follower.replication.derived.difference(from: entries) == nil)
+        let end = leader.publishedVersion.microseconds
+        let here = leader.replication.derivedSpaces.group(from: before + 1, through: end)
+        let there = follower.replication.derivedSpaces.group(from: before + 1, through: end)
+        #expect(here.count > 9)
+        #expect(DerivedSpaces.difference(here, there) == nil)
+        for (harness, count) in [(pair.leader, 1), (pair.follower, 0)] {
+            let reader = harness.store.makeReader()
+            let source = try StoreSource(reader, at: try harness.readPoint(reader, .latest), filter: nil)
+            #expect(source.searchIndexes.count == count)
+        }
     }
 
     @Test
