@@ -1,8 +1,12 @@
 // Indexes that a declaration asks for: over several fields, or over a collection group.
 //
 //     05 | database, 4 | index number, 8    ->
-//         | state length | state | group?, 1 | id length | id | kind, 1 | path length | path | ...
-//         | state length | state | ff | analysis length | analysis | shape of an index for searches |
+//         | state length | state | fe | created, 8 | shape |
+//         | state length | state | fe | created, 8 | ff | analysis length | analysis | shape of an index for searches |
+//
+//     shape    | group?, 1 | id length | id | kind, 1 | path length | path | ...
+//
+// An index of a version that did not note when it was created has no `fe`.
 //
 //     of collections   22 | index number | collection number | values, <= 220 | id segment | its byte count, 1
 //     of groups        22 | index number | values, <= 220 | path, <= 248 | 00 | its byte count, 1
@@ -26,6 +30,9 @@ package struct DeclaredIndex: Sendable, Equatable {
     /// The number that stands for the database in keys.
     package let database: UInt32
     package let shape: IndexShape
+    /// The commit that declared it, in microseconds: an index that is dropped and declared again has another one. 0 if
+    /// it was not noted.
+    package let created: UInt64
     /// `clearing` means that it is being dropped. `off` means that an index for searches waits for its libraries.
     package var state: IndexState
     /// Of an index for searches the version of the libraries that made its entries (`TextLibraries`); empty without.
@@ -51,6 +58,10 @@ package struct DeclaredIndex: Sendable, Equatable {
         writer.reset()
         writer.appendVarint(UInt64(part.count))
         writer.append(part.bytes)
+        if created != 0 {
+            writer.append(byte: DeclaredIndex.createdMarker)
+            writer.append(littleEndian: created)
+        }
         if shape.search != nil {
             writer.append(byte: DeclaredIndex.analysisMarker)
             writer.appendVarint(UInt64(analysis.utf8.count))
@@ -59,13 +70,17 @@ package struct DeclaredIndex: Sendable, Equatable {
         shape.append(to: &writer)
     }
 
-    /// Stands before the analysis of an index for searches; no shape begins with it.
-    private static let analysisMarker: UInt8 = 0xff
+    /// Stand before the time of creation, and before the analysis of an index for searches; no shape begins with them.
+    private static let (createdMarker, analysisMarker): (UInt8, UInt8) = (0xfe, 0xff)
 
-    package init(number: UInt64, database: UInt32, shape: IndexShape, state: IndexState, analysis: String = "") {
+    package init(
+        number: UInt64, database: UInt32, shape: IndexShape, created: UInt64 = 0, state: IndexState,
+        analysis: String = ""
+    ) {
         self.number = number
         self.database = database
         self.shape = shape
+        self.created = created
         self.state = state
         self.analysis = analysis
     }
@@ -75,6 +90,13 @@ package struct DeclaredIndex: Sendable, Equatable {
         guard key.byteCount == 13 else { return nil }
         var reader = WireReader(value)
         guard let stateBytes = try? reader.lengthDelimited(), let state = IndexState(stateBytes) else { return nil }
+        var created: UInt64 = 0
+        if !reader.isAtEnd, value[byteAt: reader.position] == DeclaredIndex.createdMarker {
+            reader.position += 1
+            guard let noted = try? reader.fixed64() else { return nil }
+            created = noted
+        }
+        self.created = created
         if !reader.isAtEnd, value[byteAt: reader.position] == DeclaredIndex.analysisMarker {
             reader.position += 1
             guard let analysis = try? reader.lengthDelimited() else { return nil }
@@ -181,6 +203,7 @@ package struct DeclaredIndexes: ~Copyable {
     private var suffix = ByteBuffer(capacity: 256)
     /// Elements of the array that is being walked.
     private var seen = ByteTable()
+    private var changes = ElementChanges()
 
     package var isEmpty: Bool { all.isEmpty }
 
@@ -203,7 +226,6 @@ package struct DeclaredIndexes: ~Copyable {
     }
 
     // MARK: Numbers of entries
-    private var changes = ElementChanges()
 
     /// The most entries that a document of so many bytes may have in all indexes together.
     package func entriesMax(fields: RawSpan) -> Int {
@@ -287,6 +309,22 @@ package struct DeclaredIndexes: ~Copyable {
             walkElements(of: new, at: contains.field, index, document, for: .addition, value, into: &sink)
             return
         }
+        walkElements(of: new, at: contains.field, index, document, for: .wanted, value, into: &sink)
+        walkElements(of: old, at: contains.field, index, document, for: .comparison, value, into: &sink)
+        changes.finish(value: value, into: &sink)
+    }
+
+    /// Whether two states of a document have the same entries, because the fields of the index are the same.
+    private static func haveSameFields(_ old: RawSpan, _ new: RawSpan, _ shape: IndexShape) -> Bool {
+        if let vector = shape.vector, !haveSameValue(old, new, at: vector.field) { return false }
+        for part in shape.parts where !haveSameValue(old, new, at: part.field) { return false }
+        return true
+    }
+
+    private static func haveSameValue(_ old: RawSpan, _ new: RawSpan, at field: FieldPath) -> Bool {
+        guard let before = DocumentBytes.value(at: field, in: old), let after = DocumentBytes.value(at: field, in: new)
+        else { return false }
+        return before.equalsBytes(after)
     }
 
     /// Bytes of an array from which on each element has one entry, however often it is there: a document may repeat
@@ -320,22 +358,6 @@ package struct DeclaredIndexes: ~Copyable {
             }
         }
         if mayRepeat { seen.removeAll() }
-        walkElements(of: new, at: contains.field, index, document, for: .wanted, value, into: &sink)
-        walkElements(of: old, at: contains.field, index, document, for: .comparison, value, into: &sink)
-        changes.finish(value: value, into: &sink)
-    }
-
-    /// Whether two states of a document have the same entries, because the fields of the index are the same.
-    private static func haveSameFields(_ old: RawSpan, _ new: RawSpan, _ shape: IndexShape) -> Bool {
-        if let vector = shape.vector, !haveSameValue(old, new, at: vector.field) { return false }
-        for part in shape.parts where !haveSameValue(old, new, at: part.field) { return false }
-        return true
-    }
-
-    private static func haveSameValue(_ old: RawSpan, _ new: RawSpan, at field: FieldPath) -> Bool {
-        guard let before = DocumentBytes.value(at: field, in: old), let after = DocumentBytes.value(at: field, in: new)
-        else { return false }
-        return before.equalsBytes(after)
     }
 
     /// Writes a document's entry.

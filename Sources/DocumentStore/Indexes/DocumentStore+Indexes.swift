@@ -41,8 +41,17 @@ extension DocumentStore {
         package var isUnderWay: Bool { self == .building || self == .failed }
     }
 
+    /// A declared index as a caller sees it.
+    package struct PresentIndex: Sendable {
+        package let shape: IndexShape
+        package let state: IndexProgress
+        /// The commit that declared it, in microseconds: one that is dropped and declared again has another one. 0 for
+        /// indexes of versions that did not note it.
+        package let created: UInt64
+    }
+
     /// A database's declared indexes, those that overrides ask for among them.
-    package func declaredIndexes(in database: DatabaseName) -> [(shape: IndexShape, state: IndexProgress)] {
+    package func declaredIndexes(in database: DatabaseName) -> [PresentIndex] {
         guard let number = databases.number(of: database) else { return [] }
         // One that is complete serves queries when that is published.
         let published = engine.publishedVersion
@@ -54,7 +63,7 @@ extension DocumentStore {
                 case .off: .waiting
                 case .building: failedBuilds.message(of: IndexBuild(index)) == nil ? .building : .failed
                 }
-            return (index.shape, state)
+            return PresentIndex(shape: index.shape, state: state, created: index.created)
         }
     }
 

@@ -32,7 +32,7 @@ extension IndexMaintenance {
         for shape in shapes where !present.contains(where: { $0.shape == shape }) {
             let state = IndexState(phase: .building, position: documents.from)
             let index = DeclaredIndex(
-                number: number, database: database, shape: shape, state: state,
+                number: number, database: database, shape: shape, created: version.microseconds, state: state,
                 analysis: shape.search == nil ? "" : analysis)
             definitions.append(.index(index, isDropped: false))
             number += 1

@@ -44,7 +44,7 @@ extension DeclaredIndex {
         var dropped = self
         dropped.state = IndexState(phase: .clearing, position: entries.from)
         let successor = DeclaredIndex(
-            number: number, database: database, shape: shape, state: state, analysis: analysis)
+            number: number, database: database, shape: shape, created: created, state: state, analysis: analysis)
         return [successor, dropped]
     }
 }

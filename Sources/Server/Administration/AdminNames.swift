@@ -3,9 +3,11 @@
 //     projects/P/databases/D/collectionGroups/C
 //     projects/P/databases/D/collectionGroups/C/indexes/I
 //     projects/P/databases/D/collectionGroups/C/fields/F      F is a field path, or * for all other fields
-//     projects/P/databases/D/operations/index-I
+//     projects/P/databases/D/operations/index-I-V             V is the version of the change
 //     projects/P/databases/D/operations/field-H               H is C/F in hexadecimal
-//     projects/P/databases/D/operations/create-V              also update-V, delete-V; V is the version of the change
+//     projects/P/databases/D/operations/create-V              also update-V, delete-V
+//
+// An index has no V if it was declared by a version of the program that did not note it.
 
 internal import Basics
 internal import DocumentModel
@@ -101,7 +103,8 @@ struct AdminFieldName: CustomStringConvertible {
 
 /// What an operation works on, which its name says.
 enum AdminOperation {
-    case index(DatabaseName, identifier: String)
+    /// The build of an index that was declared with a version, in microseconds; 0 if that was not noted.
+    case index(DatabaseName, identifier: String, version: UInt64)
     case field(AdminFieldName)
     /// A change of a database, which was made with a version, in microseconds.
     case database(DatabaseName, DatabaseOperation, version: UInt64)
@@ -114,11 +117,13 @@ enum AdminOperation {
         }
         let database = try DatabaseName(parts[..<4].joined(separator: "/"))
         let identifier = parts[5]
-        if identifier.hasPrefix(Self.indexPrefix) {
-            self = .index(database, identifier: String(identifier.dropFirst(Self.indexPrefix.count)))
+        let words = identifier.split(separator: "-", omittingEmptySubsequences: false)
+        if words[0] == Self.indexWord, (2...3).contains(words.count),
+            let version = words.count == 2 ? 0 : UInt64(words[2])
+        {
+            self = .index(database, identifier: String(words[1]), version: version)
             return
         }
-        let words = identifier.split(separator: "-", omittingEmptySubsequences: false)
         if words.count == 2, let change = DatabaseOperation(rawValue: String(words[0])),
             let version = UInt64(words[1])
         {
@@ -133,12 +138,13 @@ enum AdminOperation {
         self = .field(try AdminFieldName(group, path: String(text[text.index(after: slash)...])))
     }
 
-    private static let indexPrefix = "index-"
+    private static let indexWord = "index"
     private static let fieldPrefix = "field-"
 
     var name: String {
         switch self {
-        case .index(let database, let identifier): "\(database)/operations/\(Self.indexPrefix)\(identifier)"
+        case .index(let database, let identifier, let version):
+            "\(database)/operations/\(Self.indexWord)-\(identifier)\(version == 0 ? "" : "-\(version)")"
         case .field(let field):
             "\(field.group.database)/operations/\(Self.fieldPrefix)"
                 + Hexadecimal.text(Array("\(field.group.collectionID)/\(field.path)".utf8).byteSpan)

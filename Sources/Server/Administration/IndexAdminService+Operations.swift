@@ -10,33 +10,41 @@ internal import Indexing
 extension IndexAdminService {
     func operation(_ operation: AdminOperation) throws(RequestError) -> LongRunningOperation {
         switch operation {
-        case .index(let database, let identifier):
-            let found = builds(in: database).first { $0.shape.identifier == identifier }
+        case .index(let database, _, _):
+            let found = builds(in: database).first { $0.operation(in: database).name == operation.name }
             guard let found else { throw RequestError(.notFound, "There is no operation \(operation.name).") }
-            return Self.build(of: found.shape, found.state, in: database)
+            return Self.build(of: found, in: database)
         case .field(let name): return try change(of: name)
         case .database(let name, let change, let version): return try self.operation(name, change, version)
         }
     }
 
-    /// The indexes that operations are about, each once: one that was deleted and is there again may still be dropped
+    /// The indexes that operations are about, each once: one whose entries other libraries made may still be dropped
     /// beside its successor.
-    private func builds(in database: DatabaseName) -> [(shape: IndexShape, state: DocumentStore.IndexProgress)] {
-        var builds: [IndexShape: DocumentStore.IndexProgress] = [:]
-        for index in declaredIndexes(in: database) where index.state != .dropping || builds[index.shape] == nil {
-            builds[index.shape] = index.state
+    private func builds(in database: DatabaseName) -> [DocumentStore.PresentIndex] {
+        var builds: [String: DocumentStore.PresentIndex] = [:]
+        for index in declaredIndexes(in: database) {
+            let name = index.operation(in: database).name
+            if index.state != .dropping || builds[name] == nil { builds[name] = index }
         }
-        return builds.map { (shape: $0.key, state: $0.value) }
+        return Array(builds.values)
+    }
+
+    /// The operation of the index that was declared last with a shape.
+    func newestBuild(of shape: IndexShape, in database: DatabaseName) throws(RequestError) -> LongRunningOperation {
+        let newest = builds(in: database).filter { $0.shape == shape }.max { $0.created < $1.created }
+        guard let newest else { throw RequestError(.notFound, "The index was deleted.") }
+        return Self.build(of: newest, in: database)
     }
 
     /// A build that cannot continue is tried again, so its operation is in progress: one that has ended may never be in
     /// progress again. The state of the index says it.
     private static func build(
-        of shape: IndexShape, _ state: DocumentStore.IndexProgress, in database: DatabaseName
+        of present: DocumentStore.PresentIndex, in database: DatabaseName
     ) -> LongRunningOperation {
-        let index = shape.adminMessage(in: database, AdminIndex.State(state))
+        let index = present.shape.adminMessage(in: database, AdminIndex.State(present.state))
         let (operationState, result): (OperationState, LongRunningOperation.Result?) =
-            switch state {
+            switch present.state {
             case .building, .waiting, .failed: (.processing, nil)
             case .ready: (.successful, .response(AnyMessage(index, type: "google.firestore.admin.v1.Index")))
             case .dropping:
@@ -44,7 +52,7 @@ extension IndexAdminService {
             }
         let metadata = IndexOperationMetadata(index: index.name, state: operationState)
         return LongRunningOperation(
-            name: AdminOperation.index(database, identifier: shape.identifier).name,
+            name: present.operation(in: database).name,
             metadata: AnyMessage(metadata, type: IndexOperationMetadata.type), result: result)
     }
 
@@ -63,7 +71,7 @@ extension IndexAdminService {
         let parent = request.name.hasSuffix(suffix) ? String(request.name.dropLast(suffix.count)) : request.name
         let database = try DatabaseName(parent)
         guard request.filter.isEmpty else { throw .invalidArgument("Operations cannot be filtered.") }
-        var all = builds(in: database).map { Self.build(of: $0.shape, $0.state, in: database) }
+        var all = builds(in: database).map { Self.build(of: $0, in: database) }
         for settings in store.fieldSettings(in: database) {
             let group = AdminGroup(database: database, collectionID: settings.collectionID)
             for override in settings.declared { all.append(try change(of: AdminFieldName(group, override.field))) }
@@ -81,7 +89,7 @@ extension IndexAdminService {
     /// is.
     func cancelOperation(_ call: Call, _ operation: AdminOperation) throws {
         _ = try self.operation(operation)
-        guard case .index(let database, let identifier) = operation else {
+        guard case .index(let database, let identifier, _) = operation else {
             throw RequestError(
                 .unimplemented,
                 """
@@ -89,14 +97,16 @@ extension IndexAdminService {
                 UpdateDatabase.
                 """)
         }
-        let isBuilding = builds(in: database).contains { $0.shape.identifier == identifier && $0.state.isUnderWay }
-        if !isBuilding { return service.succeed(call) { _ in } }
-        change(call, in: database, "cancel", of: operation.name) { [store] declaration in
+        let name = operation.name
+        let isBuilding: @Sendable (DocumentStore.PresentIndex) -> Bool = { index in
+            index.state.isUnderWay && index.operation(in: database).name == name
+        }
+        if !builds(in: database).contains(where: isBuilding) { return service.succeed(call) { _ in } }
+        change(call, in: database, "cancel", of: name) { [store] declaration in
             // Decided on the commit thread, on which builds are completed.
-            let isBuilding = store.declaredIndexes(in: database).contains {
-                $0.shape.identifier == identifier && $0.state.isUnderWay
+            if store.declaredIndexes(in: database).contains(where: isBuilding) {
+                declaration.indexes.removeAll { $0.identifier == identifier }
             }
-            if isBuilding { declaration.indexes.removeAll { $0.identifier == identifier } }
         } completion: {
             $0.service.succeed(call) { _ in }
         }
@@ -136,5 +146,12 @@ extension IndexAdminService {
                 service.fail(call, error)
             }
         }
+    }
+}
+
+extension DocumentStore.PresentIndex {
+    /// The operation that builds the index.
+    fileprivate func operation(in database: DatabaseName) -> AdminOperation {
+        .index(database, identifier: shape.identifier, version: created)
     }
 }

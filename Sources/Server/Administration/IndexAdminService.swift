@@ -57,7 +57,7 @@ final class IndexAdminService {
     // MARK: Indexes
 
     /// The indexes over several fields: all that are not there because of the settings of a single field.
-    func declaredIndexes(in database: DatabaseName) -> [(shape: IndexShape, state: DocumentStore.IndexProgress)] {
+    func declaredIndexes(in database: DatabaseName) -> [DocumentStore.PresentIndex] {
         let implied = Set(store.fieldSettings(in: database).flatMap(\.declared).flatMap(\.shapes))
         return store.declaredIndexes(in: database).filter { !implied.contains($0.shape) }
     }
@@ -76,7 +76,7 @@ final class IndexAdminService {
             if declaration.indexes.contains(shape) { throw RequestError(.alreadyExists, "The index already exists.") }
             declaration.indexes.append(shape)
         } completion: { admin in
-            admin.reply(call, try admin.operation(.index(group.database, identifier: shape.identifier)))
+            admin.reply(call, try admin.newestBuild(of: shape, in: group.database))
         }
     }
 
