@@ -82,7 +82,8 @@ struct FunctionTests {
         try check([
             (.call("exists", Self.absent), false), (.call("exists", nil), true), (.call("is_absent", nil), false),
             (.call("is_absent", Self.absent), true), (.call("if_absent", Self.absent, 1), 1),
-            (.call("if_absent", nil, 1), .null), (.call("if_null", nil, 1), 1), (.call("if_null", 2, 1), 2),
+            (.call("if_absent", nil, 1), .null), (.call("if_null", nil, 1), 1), (.call("if_null", Self.absent, 1), 1),
+            (.call("if_null", 2, 1), 2),
             (.call("coalesce", Self.absent, nil, "x", Self.failing), "x"), (.call("coalesce", Self.absent), nil),
             (.call("is_error", Self.failing), true), (.call("is_error", Self.absent), false),
             (.call("if_error", Self.failing, "caught"), "caught"), (.call("if_error", 1, Self.failing), 1),
@@ -109,7 +110,7 @@ struct FunctionTests {
         try checkFailures([
             .call("add", most, 1), .call("subtract", least, 1), .call("multiply", most, 2), .call("divide", least, -1),
             .call("abs", least), .call("mod", 1, 0), .call("sqrt", -1), .call("ln", 0), .call("log", 1, 1),
-            .call("pow", -1, 0.5), .call("pow", 0, -1), .call("add", "a", 1), .call("add", [1], 1),
+            .call("pow", -1, 0.5), .call("pow", 0, -1), .call("exp", 1000), .call("add", "a", 1), .call("add", [1], 1),
         ])
     }
 
@@ -133,6 +134,8 @@ struct FunctionTests {
             (.call("map", "x", 1, "y", Self.absent), ["x": 1]), (.call("map_get", map, "a"), 1),
             (.call("map_get", map, "c"), nil), (.call("map_get", 5, "c"), nil), (.call("get_field", map, "b"), .null),
             (.call("map_set", map, "a", 2, "c", 3), ["a": 2, "b": nil, "c": 3]),
+            (.call("map_set", map, "a", Self.absent, "c", 3), ["b": nil, "c": 3]),
+            (.call("map_set", map, "a", Self.absent, "a", 3), ["a": 3, "b": nil]),
             (.call("map_remove", map, "a"), ["b": nil]),
             (.call("map_merge", map, .map([("b", 2)])), ["a": 1, "b": 2]),
             (.call("map_keys", map), ["a", "b"]), (.call("map_values", map), [1, nil]),
@@ -157,10 +160,15 @@ struct FunctionTests {
             (.call("storage_size", .list([1, "a"])), 10),
             (.call("storage_size", .value(name)), 44), (.call("document_id", .value(name)), "my_task_id"),
             (.call("collection_id", .value(name)), "tasks"),
+            (.call("parent", .value(name)), .reference("projects/p/databases/d/documents/users/jeff")),
+            (.call("parent", .call("parent", .value(name))), .null),
             // An id that begins with a combining mark.
             (.call("document_id", .value(.reference("projects/p/databases/d/documents/c/\u{301}x"))), "\u{301}x"),
         ])
-        try checkFailures([.call("is_type", 1, "integer"), .call("document_id", "a/b")])
+        try checkFailures([
+            .call("is_type", 1, "integer"), .call("document_id", "a/b"), .call("parent", "a/b"),
+            .call("parent", .value(.reference("projects/p/databases/d/documents"))),
+        ])
     }
 
     @Test
@@ -172,12 +180,16 @@ struct FunctionTests {
             (.call("string_concat", "a", "b", "c"), "abc"), (.call("concat", [1], [2]), [1, 2]),
             (.call("string_concat", "a", nil), .null), (.call("to_upper", "añ"), "AÑ"), (.call("to_lower", "AB"), "ab"),
             (.call("trim", "  a b "), "a b"), (.call("ltrim", "xxay", "xy"), "ay"), (.call("rtrim", "a\n"), "a"),
-            (.call("string_reverse", text), "😀bña"), (.call("string_repeat", "ab", 2), "abab"),
+            (.call("string_reverse", text), "😀bña"), (.call("reverse", text), "😀bña"),
+            (.call("reverse", .list([1, "a"])), ["a", 1]), (.call("reverse", .value(.bytes([1, 2]))), .bytes([2, 1])),
+            (.call("string_repeat", "ab", 2), "abab"),
             (.call("string_repeat", "", .value(.integer(.max))), ""),
             (.call("substring", "Crime and Punishment", 10), "Punishment"), (.call("substring", text, 1, 2), "ñb"),
             (.call("substring", text, -1), "😀"), (.call("substring", text, 9), ""),
             (.call("substring", text, .value(.integer(.min)), 1), "a"),
             (.call("split", "a b  c", " "), ["a", "b", "", "c"]), (.call("split", "a,b"), ["a", "b"]),
+            (.call("split", .value(.bytes([1, 0, 2])), .value(.bytes([0]))), .array([.bytes([1]), .bytes([2])])),
+            (.call("split", .value(.bytes([1, 2])), .value(.bytes([]))), .array([.bytes([1]), .bytes([2])])),
             (.call("split", "ab", ""), ["a", "b"]), (.call("join", ["a", nil, "b"], "-"), "a-b"),
             (.call("join", ["a", nil], "-", "?"), "a-?"),
         ])

@@ -47,8 +47,12 @@ enum Names {
         "trouble", "nudge", "nudged", "circle", "circles", "obstacle",
     ]
 
+    /// Functions that the SDK calls so.
+    private static let ofTheSDK: Set<Substring> = ["arrayMaximum", "arrayMinimum", "logicalMaximum", "logicalMinimum"]
+
     /// Whether a name has one of the words, or another ending than `Max` for an upper bound.
     static func isOdd(_ name: Substring) -> Bool {
+        if ofTheSDK.contains(name) { return false }
         let parts = parts(of: name)
         return parts.contains(where: words.contains) || parts.count > 1 && ["maximum", "minimum"].contains(parts.last)
     }

@@ -125,6 +125,7 @@ extension EncodingSession {
     private func put(unusual value: Any) throws -> Bool {
         switch value {
         case let string as String: put(string: string)
+        case let string as Substring: put(string: String(string))
         case let number as NSNumber: try put(number: number)
         case is NSNull: putNull()
         case let timestamp as Timestamp: put(timestamp: timestamp)

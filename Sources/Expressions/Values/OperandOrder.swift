@@ -33,11 +33,6 @@ extension Operand {
         }
     }
 
-    /// Whether two operands are equal: 3 and 3.0 are, NaN and NaN are, absent equals nothing but absent.
-    package static func areEqual(_ left: Operand, _ right: Operand) throws(ExpressionError) -> Bool {
-        try compare(left, right).sign == 0
-    }
-
     private static func compareEncoded(_ left: Operand, _ right: Operand) throws(ExpressionError) -> OperandComparison {
         let (leftBytes, rightBytes) = (try left.wireBytes(), try right.wireBytes())
         let (leftSpan, rightSpan) = (leftBytes.byteSpan, rightBytes.byteSpan)

@@ -2,7 +2,8 @@
 
 public import DocumentCoding
 
-/// A value that a pipeline computes for each document. Made of ``Field``, ``Constant`` and the functions on them.
+/// A value that a pipeline computes for each document. Made of ``Field``, ``Constant`` and the functions on them. Types
+/// of programs do not conform.
 public protocol Expression: Sendable {}
 
 /// An expression that is true or false.
@@ -28,6 +29,33 @@ extension Expression {
         }
         return expression.expressionNode
     }
+
+    /// The expression with a name.
+    public func `as`(_ name: String) -> AliasedExpression { AliasedExpression(named: NamedNode(name, node)) }
+
+    /// The expression as a condition. A pipeline fails if its value is neither true, false nor null.
+    public func asBoolean() -> any BooleanExpression { NodeCondition(expressionNode: node) }
+
+    /// From small to large.
+    public func ascending() -> Ordering { Ordering(expression: self, direction: .ascending) }
+
+    /// From large to small.
+    public func descending() -> Ordering { Ordering(expression: self, direction: .descending) }
+
+    /// A function of the server on this expression and other arguments.
+    func function(_ name: String, _ arguments: (any Sendable)?...) -> FunctionExpression {
+        FunctionExpression(name, [node] + arguments.map { PipelineNode($0) })
+    }
+
+    /// A function of the server on this expression and several arguments.
+    func function(_ name: String, list arguments: [any Sendable]) -> FunctionExpression {
+        FunctionExpression(name, [node] + arguments.map { PipelineNode($0) })
+    }
+
+    /// A function of the server on this expression and other arguments that is true or false.
+    func condition(_ name: String, _ arguments: (any Sendable)?...) -> any BooleanExpression {
+        NodeCondition(name, [node] + arguments.map { PipelineNode($0) })
+    }
 }
 
 extension Selectable {
@@ -39,13 +67,24 @@ extension Selectable {
     }
 }
 
+/// A condition.
+struct NodeCondition: BooleanExpression, NodeExpression {
+    let expressionNode: PipelineNode
+}
+
+extension NodeCondition {
+    init(_ name: String, _ arguments: [PipelineNode]) {
+        self.init(expressionNode: .call(NodeCall(name: name, arguments: arguments)))
+    }
+}
+
 /// A field of the documents.
 public struct Field: Expression, NodeExpression, Selectable, NodeSelectable {
-    /// The path, with dots between its names.
+    /// The path, with dots between its names. Those that are not identifiers are in backticks: ``a.`level 1` ``.
     public let fieldName: String
 
     /// A field by its path: `"title"`, `"address.city"`.
-    public init(_ name: String) { fieldName = name }
+    public init(_ name: String) { self.init(.ofDotted(name)) }
 
     /// A field by its path.
     public init(_ path: DocumentCoding.FieldPath) {
@@ -55,6 +94,9 @@ public struct Field: Expression, NodeExpression, Selectable, NodeSelectable {
 
     var expressionNode: PipelineNode { .field(fieldName) }
     var named: NamedNode { NamedNode(fieldName, .field(fieldName)) }
+
+    /// The distance to a place, in metres.
+    public func geoDistance(_ location: GeoPoint) -> any Expression { function("geo_distance", location) }
 }
 
 /// A value that is the same for all documents.
@@ -86,109 +128,40 @@ public struct CurrentDocument: Expression, NodeExpression {
     var expressionNode: PipelineNode { .call(NodeCall(name: "current_document")) }
 }
 
-/// An array of values and expressions.
-public struct ArrayExpression: Expression, NodeExpression {
-    let expressionNode: PipelineNode
-
-    /// An array of values and expressions.
-    public init(_ elements: [any Sendable]) {
-        expressionNode = .call(NodeCall(name: "array", arguments: elements.map { PipelineNode($0) }))
-    }
-}
-
-/// A map of values and expressions.
-public struct MapExpression: Expression, NodeExpression {
-    let expressionNode: PipelineNode
-
-    /// A map of values and expressions.
-    public init(_ elements: [String: any Sendable]) {
-        let entries = elements.sorted { $0.key < $1.key }
-        expressionNode = .call(
-            NodeCall(name: "map", arguments: entries.flatMap { [.value($0.key), PipelineNode($0.value)] }))
-    }
-}
-
-/// A function of the server.
-public struct FunctionExpression: Expression, NodeExpression {
-    let expressionNode: PipelineNode
-
-    /// A function by the name that requests have, for those that this library has no method for.
-    public init(functionName: String, args: [any Expression]) {
-        expressionNode = .call(NodeCall(name: functionName, arguments: args.map(\.node)))
-    }
-
-    init(_ name: String, _ arguments: [PipelineNode]) {
-        expressionNode = .call(NodeCall(name: name, arguments: arguments))
-    }
-}
-
-/// A function of the server that is true or false.
-public struct BooleanFunctionExpression: BooleanExpression, NodeExpression {
-    let expressionNode: PipelineNode
-
-    /// A function by the name that requests have, for those that this library has no method for.
-    public init(functionName: String, args: [any Expression]) {
-        expressionNode = .call(NodeCall(name: functionName, arguments: args.map(\.node)))
-    }
-
-    init(_ name: String, _ arguments: [PipelineNode]) {
-        expressionNode = .call(NodeCall(name: name, arguments: arguments))
-    }
-}
-
 /// An expression with a name.
 public struct AliasedExpression: Selectable, NodeSelectable {
     let named: NamedNode
 }
 
-/// A total over documents.
-public struct AggregateFunction: Sendable {
-    let call: NodeCall
-
-    /// A function by the name that requests have, for those that this library has no method for.
-    public init(functionName: String, args: [any Expression]) {
-        call = NodeCall(name: functionName, arguments: args.map(\.node))
-    }
-
-    init(_ name: String, _ arguments: [PipelineNode]) { call = NodeCall(name: name, arguments: arguments) }
-
-    /// The total with the name that results have.
-    public func `as`(_ name: String) -> AliasedAggregate { AliasedAggregate(named: NamedNode(name, .call(call))) }
-}
-
-/// The number of documents.
-public struct CountAll: Sendable {
-    /// The number of documents.
-    public init() {}
-
-    /// The number with the name that results have.
-    public func `as`(_ name: String) -> AliasedAggregate {
-        AliasedAggregate(named: NamedNode(name, .call(NodeCall(name: "count"))))
-    }
-}
-
-/// A total with a name.
-public struct AliasedAggregate: Sendable {
-    let named: NamedNode
-}
-
 /// What documents are sorted by.
 public struct Ordering: Sendable {
-    let node: PipelineNode
+    /// The value that decides.
+    public let expression: any Expression
+    /// Whether small values come first.
+    public let direction: Direction
 
-    init(_ expression: PipelineNode, _ direction: String) {
-        node = .map([NamedNode("direction", .value(direction)), NamedNode("expression", expression)])
+    var node: PipelineNode {
+        .map([NamedNode("direction", .value(direction.rawValue)), NamedNode("expression", expression.node)])
     }
+}
+
+/// Whether small or large values come first.
+public struct Direction: Sendable, Hashable {
+    /// `"ascending"` or `"descending"`.
+    public let rawValue: String
+
+    static let ascending = Direction(rawValue: "ascending")
+    static let descending = Direction(rawValue: "descending")
 }
 
 /// How far vectors are from each other.
-public enum DistanceMeasure: String, Sendable {
-    case euclidean
-    case cosine
-    case dotProduct = "dot_product"
-}
+public struct DistanceMeasure: Sendable, Hashable {
+    let name: String
 
-/// A length of time.
-public enum TimeUnit: String, Sendable {
-    case microsecond, millisecond, second, minute, hour, day
+    /// The Euclidean distance.
+    public static let euclidean = DistanceMeasure(name: "euclidean")
+    /// The cosine distance.
+    public static let cosine = DistanceMeasure(name: "cosine")
+    /// The dot product.
+    public static let dotProduct = DistanceMeasure(name: "dot_product")
 }

@@ -15,11 +15,18 @@ import Foundation
 import HearthClient
 
 /// A list of stages, each of which takes the documents of the one before it. Immutable and thread-safe.
-public struct Pipeline: Sendable {
-    let firestore: Firestore
+public class Pipeline: @unchecked Sendable {
+    /// Nil for one that begins with a ``Subcollection``.
+    private let firestore: Firestore?
     let stages: [NodeCall]
     /// What the pipeline reads, as far as it is known, for the pending writes that it has to see.
     let places: [PendingWrites.Place]
+
+    init(firestore: Firestore?, stages: [NodeCall], places: [PendingWrites.Place]) {
+        self.firestore = firestore
+        self.stages = stages
+        self.places = places
+    }
 
     /// The results of one execution.
     public struct Snapshot: Sendable {
@@ -37,7 +44,9 @@ public struct Pipeline: Sendable {
             stages: stages + [NodeCall(name: name, arguments: arguments, options: options)], places: places)
     }
 
-    private static func map(_ selections: [any Selectable]) -> PipelineNode { .map(selections.map(\.namedNode)) }
+    private static func map(_ selections: [any Selectable]) -> PipelineNode {
+        .map(selections.map(\.namedNode), of: "selectables")
+    }
 
     private static func fields(_ names: [String]) -> [any Selectable] { names.map { Field($0) } }
 
@@ -75,7 +84,7 @@ public struct Pipeline: Sendable {
 
     /// Totals over all documents, or over each group.
     public func aggregate(_ aggregates: [AliasedAggregate], groups: [any Selectable]? = nil) -> Pipeline {
-        adding("aggregate", [.map(aggregates.map(\.named)), Self.map(groups ?? [])])
+        adding("aggregate", [.map(aggregates.map(\.named), of: "accumulators"), Self.map(groups ?? [])])
     }
 
     /// The documents with the nearest vectors.
@@ -87,7 +96,39 @@ public struct Pipeline: Sendable {
         if let limit { options.append(NamedNode("limit", .value(Int64(limit)))) }
         if let distanceField { options.append(NamedNode("distance_field", .field(distanceField))) }
         return adding(
-            "find_nearest", [field.node, .value(vectorValue), .value(distanceMeasure.rawValue)], options: options)
+            "find_nearest", [field.node, .value(vectorValue), .value(distanceMeasure.name)], options: options)
+    }
+
+    /// The documents that have words, or lie near a place. This stage is the first one after the source.
+    ///
+    /// - Parameters:
+    ///   - query: a condition: ``DocumentMatches``, a ``Field/geoDistance(_:)`` compared with a number, or both.
+    ///   - languageCode: the language of the words (BCP 47).
+    ///   - retrievalDepth: how many of the documents with the words are scored and sorted.
+    ///   - sort: orders, which may use ``Score``.
+    ///   - addFields: further fields, which may use ``Score``.
+    public func search(
+        query: any Expression, languageCode: String? = nil, retrievalDepth: Int? = nil, sort: [Ordering]? = nil,
+        offset: Int? = nil, limit: Int? = nil, addFields: [any Selectable]? = nil
+    ) -> Pipeline {
+        var options = [NamedNode("query", query.node)]
+        if let languageCode { options.append(NamedNode("language_code", .value(languageCode))) }
+        if let retrievalDepth { options.append(NamedNode("retrieval_depth", .value(Int64(retrievalDepth)))) }
+        if let sort { options.append(NamedNode("sort", .list(sort.map(\.node)))) }
+        if let offset { options.append(NamedNode("offset", .value(Int64(offset)))) }
+        if let limit { options.append(NamedNode("limit", .value(Int64(limit)))) }
+        if let addFields { options.append(NamedNode("add_fields", Self.map(addFields))) }
+        return adding("search", [], options: options)
+    }
+
+    /// The documents that have the words of a text query. This stage is the first one after the source.
+    public func search(
+        query: String, languageCode: String? = nil, retrievalDepth: Int? = nil, sort: [Ordering]? = nil,
+        offset: Int? = nil, limit: Int? = nil, addFields: [any Selectable]? = nil
+    ) -> Pipeline {
+        search(
+            query: DocumentMatches(query), languageCode: languageCode, retrievalDepth: retrievalDepth, sort: sort,
+            offset: offset, limit: limit, addFields: addFields)
     }
 
     /// The documents in an order.
@@ -127,18 +168,16 @@ public struct Pipeline: Sendable {
     public func rawStage(
         name: String, params: [any Sendable], options: [String: any Sendable]? = nil
     ) -> Pipeline {
-        let options = (options ?? [:]).sorted { $0.key < $1.key }
-        return adding(
-            name, params.map { PipelineNode($0) }, options: options.map { NamedNode($0.key, PipelineNode($0.value)) })
+        adding(name, params.map { PipelineNode(stageArgument: $0) }, options: NamedNode.list(options ?? [:]))
     }
 
     // MARK: Subqueries
 
     /// All results as an array, for an expression of another pipeline.
-    public func toArrayExpression() -> FunctionExpression { FunctionExpression("array", [.pipeline(stages)]) }
+    public func toArrayExpression() -> any Expression { FunctionExpression("array", [.pipeline(stages)]) }
 
     /// The one result, for an expression of another pipeline; null if there is none.
-    public func toScalarExpression() -> FunctionExpression { FunctionExpression("scalar", [.pipeline(stages)]) }
+    public func toScalarExpression() -> any Expression { FunctionExpression("scalar", [.pipeline(stages)]) }
 
     // MARK: Execution
 
@@ -146,22 +185,29 @@ public struct Pipeline: Sendable {
     ///
     /// - Throws: an `NSError` of `FirestoreErrorDomain`: `.invalidArgument` for a pipeline that is not valid.
     nonisolated(nonsending) public func execute() async throws -> Snapshot {
+        guard let firestore else {
+            throw NSError.firestore(
+                .invalidArgument,
+                "This pipeline was created without a database, by Subcollection: it can be part of another pipeline.")
+        }
         firestore.checkUsable()
-        let request = try request()
+        let request = try request(of: firestore)
         for place in places {
             try await firestore.awaitRead { cancellation, completion in
                 firestore.afterPendingWrites(to: place, cancellation) { completion(.success(())) }
             }
         }
         do throws(RequestError) {
-            return try await collect(try firestore.client().pipelineStream(request, options: .failFast))
+            return try await collect(try firestore.client().pipelineStream(request, options: .failFast), firestore)
         } catch {
             if Task.isCancelled { throw NSError.taskWasCancelled }
             throw error.asNSError
         }
     }
 
-    nonisolated(nonsending) private func collect(_ stream: PipelineStream) async throws(RequestError) -> Snapshot {
+    nonisolated(nonsending) private func collect(
+        _ stream: PipelineStream, _ firestore: Firestore
+    ) async throws(RequestError) -> Snapshot {
         var results: [PipelineResult] = []
         var time = TimestampValue(seconds: 0, nanoseconds: 0)
         while let response = try await stream.next() {
@@ -172,7 +218,7 @@ public struct Pipeline: Sendable {
             results: results, executionTime: Timestamp(seconds: time.seconds, nanoseconds: time.nanoseconds))
     }
 
-    private func request() throws -> ExecutePipelineRequest {
+    private func request(of firestore: Firestore) throws -> ExecutePipelineRequest {
         var writer = ByteBuffer()
         do throws(RuleViolation) {
             try writer.withLengthPrefix(field: FieldNumber.StructuredPipeline.pipeline) {

@@ -16,17 +16,50 @@ indirect enum PipelineNode: Sendable {
     case list([PipelineNode])
     case map([NamedNode])
     case pipeline([NodeCall])
+    /// What a request with it fails with: INVALID_ARGUMENT and this message.
+    case invalid(String)
 
     /// The node of what a program passes: an expression, an array or a dictionary with expressions in it, or a
     /// constant.
     init(_ value: (any Sendable)?) {
         switch value {
         case let expression as any Expression: self = expression.node
-        case let elements as [any Sendable]: self = .list(elements.map { PipelineNode($0) })
-        case let entries as [String: any Sendable]:
-            self = .map(entries.sorted { $0.key < $1.key }.map { NamedNode($0.key, PipelineNode($0.value)) })
+        case let name as any ArgumentName: self = .value(name.rawValue)
+        case let elements as [(any Sendable)?]:
+            self = .call(NodeCall(name: "array", arguments: elements.map { PipelineNode($0) }))
+        case let entries as [String: (any Sendable)?]:
+            self = .call(NodeCall(name: "map", arguments: Self.entries(entries)))
         default: self = .value(value)
         }
+    }
+
+    /// The node of an argument of a stage that has no method: a total, or what a map or an array of the stage contains.
+    /// Such maps and arrays are not expressions.
+    init(stageArgument value: (any Sendable)?) {
+        switch value {
+        case let total as AggregateFunction: self = .call(total.call)
+        case let elements as [(any Sendable)?]: self = .list(elements.map { PipelineNode(stageArgument: $0) })
+        case let entries as [String: (any Sendable)?]:
+            self = .map(
+                entries.sorted { $0.key < $1.key }.map { NamedNode($0.key, PipelineNode(stageArgument: $0.value)) })
+        default: self.init(value)
+        }
+    }
+
+    /// The arguments of the function `map`.
+    static func entries(_ entries: [String: (any Sendable)?]) -> [PipelineNode] {
+        entries.sorted { $0.key < $1.key }.flatMap { [.value($0.key), PipelineNode($0.value)] }
+    }
+
+    /// A map of nodes with different names.
+    ///
+    /// - Parameter place: what the message of a request with one name for two of them calls the list.
+    static func map(_ nodes: [NamedNode], of place: String) -> PipelineNode {
+        var names: Set<UTF8Text> = []
+        for node in nodes where !names.insert(UTF8Text(node.name)).inserted {
+            return .invalid("Duplicate alias '\(node.name)' found in \(place).")
+        }
+        return .map(nodes)
     }
 
     /// A reference to a place below the documents root.
@@ -60,6 +93,7 @@ indirect enum PipelineNode: Sendable {
             try writer.withLengthPrefix(field: Field.mapValue) { (map) throws(RuleViolation) in
                 for entry in entries { try entry.encode(field: FieldNumber.MapValue.fields, into: &map, firestore) }
             }
+        case .invalid(let message): throw RuleViolation(message)
         case .pipeline(let stages):
             try writer.withLengthPrefix(field: Field.pipelineValue) { (writer) throws(RuleViolation) in
                 try NodeCall.encode(stages, into: &writer, firestore)
@@ -76,6 +110,11 @@ struct NamedNode: Sendable {
     init(_ name: String, _ node: PipelineNode) {
         self.name = name
         self.node = node
+    }
+
+    /// Values or expressions by their names, in the order of these.
+    static func list(_ values: [String: any Sendable]) -> [NamedNode] {
+        values.sorted { $0.key < $1.key }.map { NamedNode($0.key, PipelineNode($0.value)) }
     }
 
     func encode(field: Int, into writer: inout ByteBuffer, _ firestore: Firestore) throws(RuleViolation) {

@@ -3,6 +3,7 @@
 public import DocumentCoding
 import DocumentModel
 import FirestoreMessages
+import Foundation
 
 /// A result of a pipeline: a document, or what stages have made of documents. Immutable and thread-safe.
 public struct PipelineResult: Sendable {
@@ -26,23 +27,33 @@ public struct PipelineResult: Sendable {
     /// The document's id; nil for results that are not documents.
     public var id: String? { ref?.documentID }
 
-    /// All fields, as `DocumentSnapshot` returns them.
-    public var data: [String: Any] {
-        SnapshotValues.readable("a result of a pipeline", otherwise: [:]) { () throws(MalformedDocument) in
-            try DocumentFields.dictionary(from: fields.span.bytes, owner: firestore)
+    /// All fields, without the name of the document, which is in ``ref``. The value of one that is null is nil; within
+    /// maps and arrays null is `NSNull`.
+    public var data: [String: (any Sendable)?] {
+        var fields = SnapshotValues.readable("a result of a pipeline", otherwise: [:]) {
+            () throws(MalformedDocument) in
+            try DocumentFields.dictionary(from: self.fields.span.bytes, owner: firestore)
         }
+        fields["__name__"] = nil
+        return fields.mapValues { Self.sendable($0) }
     }
 
-    /// The value at a path with dots between its names; nil if there is none.
-    public func get(_ fieldName: String) -> Any? { self.get(DocumentCoding.FieldPath.ofDotted(fieldName)) }
+    /// The value at a path with dots between its names; nil if there is none, or if it is null.
+    public func get(_ fieldName: String) -> (any Sendable)? { self.get(DocumentCoding.FieldPath.ofDotted(fieldName)) }
 
-    /// The value at a path; nil if there is none.
-    public func get(_ fieldPath: DocumentCoding.FieldPath) -> Any? {
-        SnapshotValues.readable("a result of a pipeline", otherwise: nil) { () throws(MalformedDocument) in
+    /// The value at a path; nil if there is none, or if it is null.
+    public func get(_ fieldPath: DocumentCoding.FieldPath) -> (any Sendable)? {
+        let value = SnapshotValues.readable("a result of a pipeline", otherwise: nil) { () throws(MalformedDocument) in
             try DocumentFields.value(at: fieldPath, in: fields.span.bytes, owner: firestore)
         }
+        return value.flatMap { Self.sendable($0) }
     }
 
-    /// The value of a field; nil if there is none.
-    public func get(_ field: Field) -> Any? { self.get(field.fieldName) }
+    /// The value of a field; nil if there is none, or if it is null.
+    public func get(_ field: Field) -> (any Sendable)? { self.get(field.fieldName) }
+
+    /// All types that values of documents have are immutable. `Any` does not say so; it has the same layout.
+    private static func sendable(_ value: Any) -> (any Sendable)? {
+        value is NSNull ? nil : unsafe unsafeBitCast(value as Any, to: (any Sendable).self)
+    }
 }

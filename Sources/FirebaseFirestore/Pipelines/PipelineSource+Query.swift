@@ -1,13 +1,16 @@
 // Pipelines that say what queries say.
 //
-//     whereField("n", isNotEqualTo: 1).order(by: "m").limit(to: 3)     becomes
-//     where(exists(n) and n != null and n != 1) | where(exists(m)) | sort(m, n, __name__) | limit(3)
+//     whereField("n", isGreaterThan: 1).order(by: "n").limit(to: 3)     becomes
+//     where(n > 1) | where(exists(n)) | sort(n, __name__) | limit(3)
 
 import Basics
 import DocumentModel
 
 extension PipelineSource {
     /// A pipeline with the results of a query, in the query's order. Further stages may follow.
+    ///
+    /// As in the SDK, the conditions `isNotEqualTo` and `notIn` are those of pipelines: documents without the field,
+    /// and with null, satisfy them. Queries leave those out.
     public func create(from query: Query) -> Pipeline {
         let definition = query.definition
         enforcing { () throws(RuleViolation) in try QueryRules.checkExecutable(definition) }
@@ -29,7 +32,7 @@ private struct QueryStages {
     var stages: [NodeCall] {
         var stages = query.filters.map { stage("where", [Self.condition($0)]) }
         // A query leaves out documents without the fields that it sorts by.
-        let sorted = query.effectiveOrders.filter { !$0.field.isDocumentName }
+        let sorted = query.orders.filter { !$0.field.isDocumentName }
         stages += sorted.map { stage("where", [Self.call("exists", [Self.node($0.field)])]) }
         if let start = query.startAt { stages.append(stage("where", [within(start, isStart: true)])) }
         if let end = query.endAt { stages.append(stage("where", [within(end, isStart: false)])) }
@@ -79,14 +82,9 @@ private struct QueryStages {
         switch test {
         case .isNull: call("equal", [field, .value(nil)])
         case .isNaN: call("equal", [field, .value(Double.nan)])
-        case .isNotNull: isPresent(field)
-        case .isNotNaN: call("and", [isPresent(field), call("not_equal", [field, .value(Double.nan)])])
+        case .isNotNull: call("not_equal", [field, .value(nil)])
+        case .isNotNaN: call("not_equal", [field, .value(Double.nan)])
         }
-    }
-
-    /// A query with an inequality leaves out null and documents without the field.
-    private static func isPresent(_ field: PipelineNode) -> PipelineNode {
-        call("and", [call("exists", [field]), call("not_equal", [field, .value(nil)])])
     }
 
     private static let never = call("equal", [.value(Int64(0)), .value(Int64(1))])
@@ -103,20 +101,17 @@ private struct QueryStages {
         guard let name = functions[operation] else { return never }
         var operand = PipelineNode.encoded(operand.bytes)
         switch operation {
-        case .isIn, .arrayContainsAny, .notIn:
-            let members = elements(operand)
-            // Null in a list matches nothing, or leaves nothing.
-            if operation == .notIn, members.contains(where: isNull) { return never }
-            let usable = operation == .notIn ? members : members.filter { !isNull($0) && !isNaN($0) }
-            if usable.isEmpty { return never }
-            operand = .list(usable.map { .encoded($0.wireBytes) })
-        case .equal, .notEqual: break
+        case .isIn, .arrayContainsAny:
+            // Null and NaN in a list match nothing.
+            let members = elements(operand).filter { !isNull($0) && !isNaN($0) }
+            if members.isEmpty { return never }
+            operand = .list(members.map { .encoded($0.wireBytes) })
+        case .equal, .notEqual, .notIn: break
         default:
             let value = value(operand)
             if isNull(value) || isNaN(value) { return never }
         }
-        let comparison = call(name, [field, operand])
-        return operation == .notEqual || operation == .notIn ? call("and", [isPresent(field), comparison]) : comparison
+        return call(name, [field, operand])
     }
 
     private static func value(_ node: PipelineNode) -> Value {

@@ -16,24 +16,41 @@ public struct PipelineSource: Sendable {
     let firestore: Firestore
 
     private func pipeline(
-        _ name: String, _ arguments: [PipelineNode] = [], reading places: [PendingWrites.Place] = []
+        _ name: String, _ arguments: [PipelineNode] = [], forceIndex: String? = nil,
+        reading places: [PendingWrites.Place] = []
     ) -> Pipeline {
-        Pipeline(firestore: firestore, stages: [NodeCall(name: name, arguments: arguments)], places: places)
+        let options = forceIndex.map { [NamedNode("force_index", .value($0))] } ?? []
+        return Pipeline(
+            firestore: firestore, stages: [NodeCall(name: name, arguments: arguments, options: options)],
+            places: places)
     }
 
     /// The documents of a collection.
-    public func collection(_ path: String) -> Pipeline { collection(firestore.collection(path)) }
+    ///
+    /// - Parameter forceIndex: the server chooses indexes itself, whatever this says.
+    public func collection(_ path: String, forceIndex: String? = nil) -> Pipeline {
+        collection(firestore.collection(path), forceIndex: forceIndex)
+    }
 
     /// The documents of a collection.
-    public func collection(_ collection: CollectionReference) -> Pipeline {
-        pipeline("collection", [.reference(collection.path)], reading: [.collection(UTF8Text(collection.collectionID))])
+    ///
+    /// - Parameter forceIndex: the server chooses indexes itself, whatever this says.
+    public func collection(_ collection: CollectionReference, forceIndex: String? = nil) -> Pipeline {
+        enforcing { () throws(RuleViolation) in
+            try check(collection.firestore.databaseName.description, of: "CollectionReference")
+        }
+        return pipeline(
+            "collection", [.reference(collection.path)], forceIndex: forceIndex,
+            reading: [.collection(UTF8Text(collection.collectionID))])
     }
 
     /// The documents of all collections with an id.
-    public func collectionGroup(_ collectionID: String) -> Pipeline {
+    ///
+    /// - Parameter forceIndex: the server chooses indexes itself, whatever this says.
+    public func collectionGroup(_ collectionID: String, forceIndex: String? = nil) -> Pipeline {
         pipeline(
             "collection_group", [.encoded(QueryValues.reference("").bytes), .value(collectionID)],
-            reading: [.collection(UTF8Text(collectionID))])
+            forceIndex: forceIndex, reading: [.collection(UTF8Text(collectionID))])
     }
 
     /// All documents.
@@ -41,13 +58,28 @@ public struct PipelineSource: Sendable {
 
     /// Those of the documents that exist.
     public func documents(_ documents: [DocumentReference]) -> Pipeline {
-        pipeline(
+        enforcing { () throws(RuleViolation) in
+            for document in documents { try check(String(document.databaseName), of: "DocumentReference") }
+        }
+        return pipeline(
             "documents", documents.map { .reference($0.path) }, reading: documents.map { .document(UTF8Text($0.name)) })
+    }
+
+    private func check(_ database: String, of type: String) throws(RuleViolation) {
+        let own = firestore.databaseName.description
+        if database == own { return }
+        throw RuleViolation("Invalid \(type). It is for database \(database) but should be for database \(own).")
     }
 
     /// Those of the documents that exist.
     public func documents(_ paths: [String]) -> Pipeline { documents(paths.map { firestore.document($0) }) }
+}
 
-    /// The documents of a collection below the document of the pipeline around: for subqueries.
-    public func subcollection(_ path: String) -> Pipeline { pipeline("subcollection", [.value(path)]) }
+/// The documents of a collection below the document of the pipeline around: for subqueries.
+public final class Subcollection: Pipeline, @unchecked Sendable {
+    /// A collection by its path below the document.
+    public init(_ path: String) {
+        super.init(
+            firestore: nil, stages: [NodeCall(name: "subcollection", arguments: [.value(path)])], places: [])
+    }
 }

@@ -88,7 +88,7 @@ struct ExpressionCompiler {
                 try evaluation.spendMemory(value.flatBytes)
                 return value
             }
-        case nil: throw .invalidArgument("There is no variable \"\(name)\" here.")
+        case nil: throw .invalidArgument("There is an unknown variable here: \"\(name)\".")
         }
     }
 

@@ -59,6 +59,10 @@ struct PipelineFunction: Sendable {
 }
 
 extension Operand {
+    var isAbsent: Bool {
+        if case .absent = self { true } else { false }
+    }
+
     var isNullOrAbsent: Bool {
         switch self {
         case .null, .absent: true

@@ -154,7 +154,10 @@ enum ArithmeticFunctions {
 
     private static func exponential(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand
     {
-        .double(exp(try double("exp", operands[0])))
+        let exponent = try double("exp", operands[0])
+        let value = exp(exponent)
+        if value.isInfinite, exponent.isFinite { throw .failed("exp: the result is too large") }
+        return .double(value)
     }
 
     private static func naturalLogarithm(

@@ -124,7 +124,7 @@ enum ArrayFunctions {
         return .list(result)
     }
 
-    private static func reverse(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
+    static func reverse(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
         .list(try elements("array_reverse", operands[0], evaluation).reversed())
     }
 

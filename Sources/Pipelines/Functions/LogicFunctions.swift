@@ -122,8 +122,7 @@ enum LogicFunctions {
 
     private static func ifNull(_ evaluation: Evaluation, _ ids: [ExpressionID]) throws(ExpressionError) -> Operand {
         let value = try evaluation.value(of: ids[0])
-        guard case .null = value else { return value }
-        return try evaluation.value(of: ids[1])
+        return value.isNullOrAbsent ? try evaluation.value(of: ids[1]) : value
     }
 
     /// The first value that is neither null nor absent; the last one if there is none.

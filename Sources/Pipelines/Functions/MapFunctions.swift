@@ -17,7 +17,7 @@ enum MapFunctions {
 
     /// Keys and values in turn; an entry whose value is absent is left out.
     private static func map(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
-        .map(OperandMap(try pairs("map", operands[...], evaluation)))
+        .map(OperandMap(try pairs("map", operands[...], evaluation).filter { !$0.value.isAbsent }))
     }
 
     private static func get(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
@@ -39,7 +39,9 @@ enum MapFunctions {
     private static func set(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
         if operands[0].isNullOrAbsent { return .null }
         let map = try entries("map_set", operands[0], evaluation)
-        return .map(OperandMap(map.entries + (try pairs("map_set", operands.dropFirst(), evaluation))))
+        let result = OperandMap(map.entries + (try pairs("map_set", operands.dropFirst(), evaluation)))
+        // An absent value takes the key away.
+        return .map(OperandMap(sorted: result.entries.filter { !$0.value.isAbsent }))
     }
 
     private static func remove(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
@@ -94,8 +96,7 @@ enum MapFunctions {
         var entries: [OperandMap.Entry] = []
         var index = operands.startIndex
         while index < operands.endIndex {
-            let key = try key(name, operands[index])
-            if case .absent = operands[index + 1] {} else { entries.append((key, operands[index + 1])) }
+            entries.append((try key(name, operands[index]), operands[index + 1]))
             index += 2
         }
         return entries

@@ -14,7 +14,8 @@ enum StringFunctions {
         PipelineFunction("trim", 1...2, .strict(trim)),
         PipelineFunction("ltrim", 1...2, .strict(leftTrim)),
         PipelineFunction("rtrim", 1...2, .strict(rightTrim)),
-        PipelineFunction("string_reverse", 1, .strict(reverse)),
+        PipelineFunction("reverse", 1, .strict(reverse)),
+        PipelineFunction("string_reverse", 1, .strict(reverseText)),
         PipelineFunction("string_repeat", 2, .strict(repeated)),
         PipelineFunction("substring", 2...3, .strict(substring)),
         PipelineFunction("starts_with", 2, .strict(startsWith)),
@@ -93,6 +94,16 @@ enum StringFunctions {
     }
 
     private static func reverse(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
+        switch operands[0] {
+        case .list, .encodedList: try ArrayFunctions.reverse(evaluation, operands)
+        case .string, .bytes: try reverseText(evaluation, operands)
+        default: throw .mismatch("reverse", "a string, bytes or an array", operands[0])
+        }
+    }
+
+    private static func reverseText(
+        _ evaluation: Evaluation, _ operands: [Operand]
+    ) throws(ExpressionError) -> Operand {
         if case .bytes(let bytes) = operands[0] {
             try evaluation.spendMemory(bytes.count)
             return .bytes(bytes.reversed())
@@ -235,10 +246,17 @@ enum StringFunctions {
         return search.isBytes ? .bytes(result) : .string(String(decoding: result, as: UTF8.self))
     }
 
-    /// Parts between separators; by a comma if none is given, into characters if it is empty.
+    /// Parts between separators; by a comma if none is given, into characters or bytes if it is empty.
     private static func split(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
         let search = try TextSearch("split", operands.count == 2 ? operands : operands + [.string(",")], evaluation)
-        if search.isBytes { throw .mismatch("split", "strings", operands[0]) }
+        func part(_ range: Range<Int>) -> Operand {
+            let bytes = search.text[range]
+            return search.isBytes ? .bytes(Array(bytes)) : .string(String(decoding: bytes, as: UTF8.self))
+        }
+        if search.pattern.isEmpty, search.isBytes {
+            try evaluation.spendMemory(40 * search.text.count)
+            return .list(search.text.indices.map { part($0..<$0 + 1) })
+        }
         guard !search.pattern.isEmpty else {
             let scalars = String(decoding: search.text, as: UTF8.self).unicodeScalars
             try evaluation.spendMemory(40 * scalars.count)
@@ -248,10 +266,10 @@ enum StringFunctions {
         var start = 0
         while let offset = search.first(from: start) {
             try evaluation.spendMemory(40 + offset - start)
-            parts.append(.string(String(decoding: search.text[start..<offset], as: UTF8.self)))
+            parts.append(part(start..<offset))
             start = offset + search.pattern.count
         }
-        parts.append(.string(String(decoding: search.text[start...], as: UTF8.self)))
+        parts.append(part(start..<search.text.count))
         return .list(parts)
     }
 

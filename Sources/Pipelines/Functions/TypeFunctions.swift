@@ -11,6 +11,7 @@ enum TypeFunctions {
         PipelineFunction("storage_size", 1, .strict(storageSize)),
         PipelineFunction("document_id", 1, .strict(documentID)),
         PipelineFunction("collection_id", 1, .strict(collectionID)),
+        PipelineFunction("parent", 1, .strict(parent)),
         PipelineFunction("current_timestamp", 0, .total(currentTimestamp)),
         PipelineFunction("current_document", 0, .form(currentDocument)),
     ]
@@ -93,6 +94,15 @@ enum TypeFunctions {
     private static func collectionID(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand
     {
         .string(try segment("collection_id", operands[0], fromEnd: 2))
+    }
+
+    /// The document that a document lies below; null for one of a collection at the root.
+    private static func parent(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
+        guard case .reference(let text) = operands[0] else { throw .mismatch("parent", "a reference", operands[0]) }
+        let segments = text.slashSeparated
+        guard segments.count >= 7 else { throw .failed("parent: the reference does not name a document") }
+        // projects/P/databases/D/documents, then pairs of a collection and an id.
+        return segments.count < 9 ? .null : .reference(segments.dropLast(2).joined(separator: "/"))
     }
 
     private static func segment(

@@ -180,7 +180,7 @@ final class SubqueryRun {
     /// The value, when all results are there.
     var result: SubqueryResult {
         if !subquery.isScalar { return .success(.list(values)) }
-        if values.count > 1 { return .failure(.failed("A scalar subquery has multiple results.")) }
+        if values.count > 1 { return .failure(.failed("Subpipeline returned multiple results.")) }
         return .success(values.first ?? .null)
     }
 }

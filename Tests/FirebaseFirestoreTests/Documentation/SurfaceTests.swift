@@ -4,11 +4,13 @@ import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct SurfaceTests {
-    @Test(arguments: SwiftCompiler.LanguageMode.allCases)
-    func `Code with every call of the SDK compiles without a warning`(mode: SwiftCompiler.LanguageMode) throws {
+    @Test(arguments: SwiftCompiler.LanguageMode.allCases, ["Surface", "PipelineSurface"])
+    func `Code with every call of the SDK compiles without a warning`(
+        mode: SwiftCompiler.LanguageMode, file: String
+    ) throws {
         let compiler = SwiftCompiler()
         let source = try String(
-            contentsOfFile: "\(compiler.repository)/Tests/UserCodeSwift6Tests/Surface.swift", encoding: .utf8)
+            contentsOfFile: "\(compiler.repository)/Tests/UserCodeSwift6Tests/\(file).swift", encoding: .utf8)
         let outcome = try compiler.check(source, mode)
         #expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }

@@ -60,10 +60,8 @@ import Testing
             let dune = try await books.document("b").getDocument()
             let queries: [Query] = [
                 books, db.collectionGroup("reviews"), books.whereField("genre", isEqualTo: "sf"),
-                books.whereField("n", isGreaterThan: 1), books.whereField("n", isNotEqualTo: 2),
-                books.whereField("n", isEqualTo: NSNull()), books.whereField("n", isNotEqualTo: NSNull()),
-                books.whereField("n", isNotEqualTo: Double.nan), books.whereField("n", in: [1, NSNull(), 3]),
-                books.whereField("n", notIn: [1, "text"]), books.whereField("tags", arrayContains: "y"),
+                books.whereField("n", isGreaterThan: 1), books.whereField("n", isEqualTo: NSNull()),
+                books.whereField("n", in: [1, NSNull(), 3]), books.whereField("tags", arrayContains: "y"),
                 books.whereField("tags", arrayContainsAny: ["x", "z"]),
                 books.whereFilter(.orFilter([.whereField("n", isEqualTo: 3), .whereField("genre", isEqualTo: "sf")])),
                 books.order(by: "n", descending: true), books.order(by: "n").limit(to: 3),
@@ -80,6 +78,15 @@ import Testing
                 let expected = try await query.getDocuments(source: .server).documents.map(\.documentID)
                 let results = try await db.pipeline().create(from: query).execute().results
                 #expect(results.map { $0.id ?? "" } == expected, "query \(index)")
+            }
+            // Documents without the field differ from every value, in pipelines.
+            for (query, expected) in [
+                (books.whereField("rating", isNotEqualTo: 4.5), ["b", "c", "x0", "x1", "x2", "x3", "x4"]),
+                (books.whereField("rating", notIn: [4.5, 3.5]), ["b", "x0", "x1", "x2", "x3", "x4"]),
+                (books.whereField("rating", isNotEqualTo: 4.5).order(by: "rating"), ["b", "c"]),
+            ] {
+                let results = try await db.pipeline().create(from: query).execute().results
+                #expect(results.map { $0.id ?? "" }.sorted() == expected)
             }
             let counted = try await db.pipeline().create(from: books.whereField("genre", isEqualTo: "sf"))
                 .aggregate([CountAll().as("n")]).execute()
@@ -103,14 +110,16 @@ import Testing
             let tags = try await source.unnest(Field("tags").as("tag"), indexField: "i").distinct(["tag"])
                 .sort([Field("tag").ascending()]).execute()
             #expect(tags.results.map { $0.get("tag") as? String ?? "-" } == ["-", "x", "y"])
-            let stars = db.pipeline().subcollection("reviews").aggregate([Field("stars").sum().as("s")])
+            let stars = Subcollection("reviews").aggregate([Field("stars").sum().as("s")])
             let joined = try await source.define([Field("n").as("number")])
                 .select([
                     stars.toScalarExpression().as("stars"),
                     db.pipeline().collectionGroup("books").where(Field("n").lessThan(Variable("number"))).select(["n"])
                         .toArrayExpression().as("smaller"),
-                    Field("tags").arrayTransform("t", Variable("t").toUpper()).as("upper"),
-                    Field("n").equal(1).then("one", else: MapExpression(["n": Field("n")])).as("name"),
+                    Field("tags").arrayTransform(elementAlias: "t", transform: Variable("t").toUpper()).as("upper"),
+                    ConditionalExpression(
+                        Field("n").equal(1), then: Constant("one"), else: MapExpression(["n": Field("n")])
+                    ).as("name"),
                 ]).execute()
             #expect(joined.results.map { $0.get("stars") as? Int } == [5, 0, 0])
             #expect(joined.results.map { $0.get("smaller") as? [Int] } == [[], [1], [1, 2]])
@@ -143,6 +152,81 @@ import Testing
                 Issue.record("no error")
             } catch FirestoreErrorCode.unimplemented {
             }
+        }
+    }
+
+    @Test(arguments: TestBackend.allCases)
+    func `Null is nil, arguments are arrays and maps of expressions, and functions read parts`(
+        backend: TestBackend
+    ) async throws {
+        try await with(backend) { db in
+            try await db.document("books/a").updateData([
+                "none": NSNull(), "list": [NSNull(), 1], FieldPath(["map", "level 1"]): "in".prefix(1),
+            ])
+            let source = db.pipeline().documents(["books/a"])
+            let first = try #require(try await source.execute().results.first)
+            #expect(first.data.keys.contains("none") && first.data["none"]! == nil && first.get("none") == nil)
+            #expect((first.get("list") as? [Any])?.first is NSNull)
+            let named = try await source.select(["__name__", "map.level 1"]).execute().results[0]
+            #expect(named.data.keys.sorted() == ["map"] && named.id == "a")
+            #expect(named.get(FieldPath(["map", "level 1"])) as? String == "i")
+            let computed = try await source.select([
+                Field("tags").equal(ArrayExpression(["x", Field("tags").arrayLast()])).as("list"),
+                MapExpression(["n": Field("n"), "more": ["sum": Field("n").add(1)]]).as("map"),
+                Field("tags").reverse().as("reversed"), Field("title").reverse().as("text"),
+                Constant(db.document("books/a/reviews/r")).parent().documentId().as("above"),
+                Field("title").equal("x").asBoolean().as("flag"),
+                switchOn(Field("n").equal(2), Constant("two"), Field("n").equal(1), Constant("one")).as("switch"),
+                Field("n").between(1, 2).as("between"), (Field("n").equal(1) ^ Field("n").equal(1)).as("xor"),
+                nor(Field("n").equal(2), Field("n").equal(3)).as("nor"),
+                Constant(Timestamp(seconds: 86_400, nanoseconds: 0)).timestampExtract(part: .day).as("day"),
+                Constant(Timestamp(seconds: 86_400, nanoseconds: 0)).timestampDiff(
+                    Constant(Timestamp(seconds: 0, nanoseconds: 0)), .hour
+                ).as("hours"), Field("none").ifNull("nothing").as("ifNull"),
+                Field("n").coalesce([Constant(7)]).as("coalesce"), Constant(1.25).truncToPrecision(1).as("trunc"),
+            ]).execute()
+            let row = try #require(computed.results.first)
+            #expect(row.get("list") as? Bool == true && row.get("map.more.sum") as? Int == 2)
+            #expect(row.get("reversed") as? [String] == ["y", "x"] && row.get("text") as? String == "kibU")
+            #expect(row.get("above") as? String == "a" && row.get("flag") as? Bool == false)
+            #expect(row.get("switch") as? String == "one" && row.get("between") as? Bool == true)
+            #expect(row.get("xor") as? Bool == false && row.get("nor") as? Bool == true)
+            #expect(row.get("day") as? Int == 2 && row.get("hours") as? Int == 24)
+            #expect(row.get("ifNull") as? String == "nothing" && row.get("coalesce") as? Int == 1)
+            #expect(row.get("trunc") as? Double == 1.2)
+        }
+    }
+
+    private func message(of pipeline: Pipeline) async -> String? {
+        do {
+            _ = try await pipeline.execute()
+            return nil
+        } catch {
+            let error = error as NSError
+            return error.code == FirestoreErrorCode.invalidArgument.rawValue ? error.localizedDescription : "\(error)"
+        }
+    }
+
+    @Test
+    func `One name for two fields is refused wherever it stands, and a subcollection is not executed itself`()
+        async throws
+    {
+        try await with(.memory) { db in
+            let source = db.pipeline().collection("books")
+            let twice = [Field("a").as("x"), Field("b").as("x")]
+            let total = Field("a").sum().as("x")
+            let selectables = "Duplicate alias 'x' found in selectables."
+            for stage in [
+                source.select(twice), source.addFields(twice), source.distinct(twice), source.define(twice),
+                source.aggregate([total], groups: twice), source.search(query: "w", addFields: twice),
+                source.union(with: source.select(twice)),
+                source.select([Subcollection("c").select(twice).toArrayExpression().add(1).as("y")]),
+                source.where(source.select(twice).toScalarExpression().equal(1)),
+            ] { #expect(await message(of: stage) == selectables) }
+            #expect(
+                await message(of: source.aggregate([total, total])) == "Duplicate alias 'x' found in accumulators.")
+            #expect(await message(of: Subcollection("reviews").limit(1))?.contains("without a database") == true)
+            #expect(await message(of: source.select([Field("a").as("x"), Field("b").as("y")])) == nil)
         }
     }
 }

@@ -155,7 +155,7 @@ extension NaiveEvaluator {
         NaiveFunction(total: "map_get", [2], [mapValues, keys]) { get($0) },
         NaiveFunction(total: "get_field", [2], [mapValues, keys]) { get($0) },
         NaiveFunction(total: "map_set", [3, 4, 5], [mapValues, keys, [], keys, []]) { arguments in
-            map(arguments[0]) { set(arguments.dropFirst(), in: $0) }
+            map(arguments[0]) { set(arguments.dropFirst(), in: $0, removesAbsent: true) }
         },
         NaiveFunction("map_remove", [2, 3], [mapValues, keys]) { arguments in
             map(arguments[0]) { map in
@@ -198,12 +198,14 @@ extension NaiveEvaluator {
     }
 
     /// Keys and values in turn; absent values are left out.
-    private static func set(_ arguments: ArraySlice<Value?>, in map: MapValue) -> NaiveOutcome {
+    private static func set(
+        _ arguments: ArraySlice<Value?>, in map: MapValue, removesAbsent: Bool = false
+    ) -> NaiveOutcome {
         var entries = Dictionary(uniqueKeysWithValues: map.entries.map { ($0.key, $0.value) })
         var rest = arguments
         while let key = rest.popFirst() {
             guard let name = key.flatMap(string), let value = rest.popFirst() else { return .failed }
-            if let value { entries[name] = value }
+            if value != nil || removesAbsent { entries[name] = value }
         }
         return .value(.map(MapValue(entries.map { ($0.key, $0.value) })))
     }

@@ -51,7 +51,12 @@ extension NaiveEvaluator {
         NaiveFunction(total: "exists", [1]) { .boolean($0[0] != nil) },
         NaiveFunction(total: "is_absent", [1]) { .boolean($0[0] == nil) },
         NaiveFunction(form: "if_absent", [2]) { if case .absent = $0[0] { $0[1] } else { $0[0] } },
-        NaiveFunction(form: "if_null", [2], [[.null], []]) { if case .value(.null) = $0[0] { $0[1] } else { $0[0] } },
+        NaiveFunction(form: "if_null", [2], [[.null], []]) { arguments in
+            switch arguments[0] {
+            case .value(.null), .absent: arguments[1]
+            default: arguments[0]
+            }
+        },
         NaiveFunction(form: "coalesce", [1, 2, 3], [[.null], [.null], []]) { arguments in
             arguments.first { !$0.isNullOrAbsent } ?? arguments[arguments.count - 1]
         },

@@ -24,7 +24,12 @@ extension NaiveEvaluator {
         NaiveFunction("sqrt", [1], [numberValues], isApproximate: true) {
             function($0) { $0[0] < 0 ? nil : $0[0].squareRoot() }
         },
-        NaiveFunction("exp", [1], [numberValues], isApproximate: true) { function($0) { Foundation.exp($0[0]) } },
+        NaiveFunction("exp", [1], [numberValues], isApproximate: true) { arguments in
+            function(arguments) { numbers in
+                let value = Foundation.exp(numbers[0])
+                return value.isInfinite && numbers[0].isFinite ? nil : value
+            }
+        },
         NaiveFunction("ln", [1], [numberValues], isApproximate: true) {
             function($0) { $0[0] <= 0 ? nil : Foundation.log($0[0]) }
         },

@@ -37,6 +37,10 @@ extension NaiveEvaluator {
         NaiveFunction("string_reverse", [1], [either]) { arguments in
             units(arguments[0]).map { $0.with($0.items.reversed()) } ?? .failed
         },
+        NaiveFunction("reverse", [1], [either + arrayValues]) { arguments in
+            if case .array(let elements) = arguments[0] { return .array(elements.reversed()) }
+            return units(arguments[0]).map { $0.with($0.items.reversed()) } ?? .failed
+        },
         NaiveFunction("string_repeat", [2], [texts, [0, 1, 2, 5, -1]]) { arguments in
             guard let text = string(arguments[0]), let count = count(arguments[1]) else { return .failed }
             if !text.isEmpty, count > 1 << 20 { return .exhausted }

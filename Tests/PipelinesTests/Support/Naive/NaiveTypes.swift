@@ -31,6 +31,12 @@ extension NaiveEvaluator {
         NaiveFunction("storage_size", [1]) { nestsArrays($0[0]) ? .failed : .integer(size($0[0])) },
         NaiveFunction("document_id", [1], [references]) { segment($0[0], fromEnd: 1) },
         NaiveFunction("collection_id", [1], [references]) { segment($0[0], fromEnd: 2) },
+        NaiveFunction("parent", [1], [references]) { arguments in
+            guard case .reference(let name) = arguments[0] else { return .failed }
+            let segments = name.split(separator: "/", omittingEmptySubsequences: false)
+            if segments.count < 7 { return .failed }
+            return segments.count < 9 ? .null : .value(.reference(segments.dropLast(2).joined(separator: "/")))
+        },
         NaiveFunction("geo_distance", [2], [points], isApproximate: true) { arguments in
             guard case .geoPoint(let left) = arguments[0], case .geoPoint(let right) = arguments[1] else {
                 return .failed
