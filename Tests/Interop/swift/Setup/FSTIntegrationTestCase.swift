@@ -12,19 +12,29 @@ class FSTIntegrationTestCase: XCTestCase {
     enum BackendEdition { case standard, enterprise }
     enum TargetBackend { case prod, nightly, emulator, qa }
 
-    var db: Firestore!
+    private var instance: Firestore?
+    var db: Firestore { instance! }
     var eventAccumulator: FSTEventAccumulator<any Snapshot>!
     private var firestores: [Firestore] = []
 
     static func projectID() -> String { "test-db" }
     static func databaseID() -> String { "(default)" }
-    static func backendEdition() -> BackendEdition { .standard }
-    static func targetBackend() -> TargetBackend { .emulator }
+    static func backendEdition() -> BackendEdition { runsPipelines ? .enterprise : .standard }
+    static func targetBackend() -> TargetBackend { runsPipelines ? .nightly : .emulator }
     static func isRunningAgainstEmulator() -> Bool { true }
 
-    override func setUp() {
-        super.setUp()
-        db = firestore()
+    /// Hearth has one edition: that in which the SDK runs the tests of a class. Pipelines need Enterprise.
+    private static let pipelineTests: Set = [
+        "PipelineApiTests", "PipelineIntegrationTests", "PipelineSubqueryTests", "QueryToPipelineTests",
+        "SearchIntegrationTests",
+    ]
+    nonisolated(unsafe) private static var runsPipelines = false
+
+    /// Called first, before the other forms.
+    override func setUp() async throws {
+        try await super.setUp()
+        FSTIntegrationTestCase.runsPipelines = Self.pipelineTests.contains(String(describing: Self.self))
+        instance = firestore()
         eventAccumulator = FSTEventAccumulator(forTest: self)
     }
 
@@ -100,6 +110,11 @@ class FSTIntegrationTestCase: XCTestCase {
     func writeAllDocuments(_ documents: [String: [String: Any]], toCollection collection: CollectionReference) {
         let batch = collection.firestore.batch()
         for (id, data) in documents { batch.setData(data, forDocument: collection.document(id)) }
+        // The backend of the SDK's authors has them there as well.
+        if collection.collectionID == "SearchIntegrationTests" {
+            let searched = collection.firestore.collection("TextSearchIntegrationTests")
+            for (id, data) in documents { batch.setData(data, forDocument: searched.document(id)) }
+        }
         write { batch.commit(completion: $0) }
     }
 
