@@ -36,7 +36,6 @@ member() { # member NAME PORT: starts a server of the cluster, whose process is 
     rm "$scratch/ready"
 }
 metric_at() { curl -s "http://127.0.0.1:$1/metrics" | awk -v n="$2" '$1 == n {print $2}'; }
-median() { sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}'; }
 leader_port=18981 follower_port=18982 bound_port=18983
 member leader $leader_port; leader=$member
 until [ "$(metric_at $leader_port hearth_cluster_leads)" = 1 ]; do sleep 0.1; done

@@ -17,11 +17,6 @@ extension StorageEngine {
 }
 
 extension DocumentStore {
-    /// Waits until the archive has every commit that is durable now. Returns at once if the archive fails.
-    ///
-    /// - Returns: whether it has; false without an archive.
-    package func flushArchive() -> Bool { archiver?.flush() ?? false }
-
     /// The log should keep what follows a version, because the archive lacks it, up to a number of bytes; nil without
     /// an archive. A server that has not opened the archive yet names version 0.
     package var archiveHold: (version: CommitVersion, bytesMax: Int)? {

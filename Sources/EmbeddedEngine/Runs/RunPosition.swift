@@ -71,10 +71,6 @@ struct RunPosition {
     @inline(__always)
     func hasKey(_ key: UnsafeRawBufferPointer) -> Bool { unsafe block.unsafelyUnwrapped.hasKey(key, at: index) }
 
-    /// Whether the position is in another block than `other`.
-    @inline(__always)
-    func isInBlock(_ other: UnsafeRawPointer?) -> Bool { unsafe block.unsafelyUnwrapped.start == other }
-
     @inline(__always)
     var blockStart: UnsafeRawPointer { unsafe block.unsafelyUnwrapped.start }
 }
