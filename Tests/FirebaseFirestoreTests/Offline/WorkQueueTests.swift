@@ -28,8 +28,13 @@ struct WorkQueueTests {
         let queue = WorkQueue<Int>(label: "test") { events in
             record.run(events.map(String.init).joined(separator: "+"))
         }
-        let gate = DispatchSemaphore(value: 0)
-        queue.async { gate.wait() }
+        let (begun, gate) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        queue.async {
+            begun.signal()
+            gate.wait()
+        }
+        // What is submitted before the queue takes this work would be taken with it.
+        begun.wait()
         queue.submit([1], mayRun: true)
         queue.submit([2, 3], mayRun: false)
         queue.async { record.run("work") }
