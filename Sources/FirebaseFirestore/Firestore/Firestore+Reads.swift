@@ -107,7 +107,7 @@ extension Firestore {
     func afterPendingWrites(
         to place: PendingWrites.Place, _ cancellation: Cancellation?, _ body: @escaping @Sendable () -> Void
     ) {
-        guard pendingWrites.touch(place), canSend, let engine = try? engine() else { return body() }
+        guard pendingWrites.hasWrites(to: place), canSend, let engine = try? engine() else { return body() }
         let wait = engine.whenWritesAreSettled(to: place) { _ in body() }
         // `body` runs then, and its call ends as cancelled.
         cancellation?.onCancel { engine.stopWaiting(for: wait) }

@@ -72,5 +72,5 @@ final class PendingWrites: Sendable {
     var count: Int { state.withLock { $0.count } }
 
     /// Whether a total over the place has to wait now, unless the writes are those of another user.
-    func touch(_ place: Place) -> Bool { state.withLock { $0.countOfPlace[place] != nil } }
+    func hasWrites(to place: Place) -> Bool { state.withLock { $0.countOfPlace[place] != nil } }
 }

@@ -42,9 +42,13 @@ extension Expression {
     /// From large to small.
     public func descending() -> Ordering { Ordering(expression: self, direction: .descending) }
 
-    /// A function of the server on this expression and other arguments.
-    func function(_ name: String, _ arguments: (any Sendable)?...) -> FunctionExpression {
-        FunctionExpression(name, [node] + arguments.map { PipelineNode($0) })
+    // The arguments are optional so that an array is one of them. Otherwise the compiler takes it for all arguments.
+
+    /// A function of the server on this expression and other arguments, of which the last one may be left out.
+    func function(
+        _ name: String, _ arguments: (any Sendable)?..., optional last: (any Sendable)? = nil
+    ) -> FunctionExpression {
+        FunctionExpression(name, [node] + (last == nil ? arguments : arguments + [last]).map { PipelineNode($0) })
     }
 
     /// A function of the server on this expression and several arguments.

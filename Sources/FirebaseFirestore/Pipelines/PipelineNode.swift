@@ -40,15 +40,14 @@ indirect enum PipelineNode: Sendable {
         case let total as AggregateFunction: self = .call(total.call)
         case let elements as [(any Sendable)?]: self = .list(elements.map { PipelineNode(stageArgument: $0) })
         case let entries as [String: (any Sendable)?]:
-            self = .map(
-                entries.sorted { $0.key < $1.key }.map { NamedNode($0.key, PipelineNode(stageArgument: $0.value)) })
+            self = .map(NamedNode.list(entries) { PipelineNode(stageArgument: $0) })
         default: self.init(value)
         }
     }
 
     /// The arguments of the function `map`.
     static func entries(_ entries: [String: (any Sendable)?]) -> [PipelineNode] {
-        entries.sorted { $0.key < $1.key }.flatMap { [.value($0.key), PipelineNode($0.value)] }
+        NamedNode.list(entries).flatMap { [.value($0.name), $0.node] }
     }
 
     /// A map of nodes with different names.
@@ -113,8 +112,10 @@ struct NamedNode: Sendable {
     }
 
     /// Values or expressions by their names, in the order of these.
-    static func list(_ values: [String: any Sendable]) -> [NamedNode] {
-        values.sorted { $0.key < $1.key }.map { NamedNode($0.key, PipelineNode($0.value)) }
+    static func list(
+        _ values: [String: (any Sendable)?], _ node: ((any Sendable)?) -> PipelineNode = { PipelineNode($0) }
+    ) -> [NamedNode] {
+        values.sorted { $0.key < $1.key }.map { NamedNode($0.key, node($0.value)) }
     }
 
     func encode(field: Int, into writer: inout ByteBuffer, _ firestore: Firestore) throws(RuleViolation) {

@@ -27,14 +27,14 @@ public struct PipelineSource: Sendable {
 
     /// The documents of a collection.
     ///
-    /// - Parameter forceIndex: the server chooses indexes itself, whatever this says.
+    /// - Parameter forceIndex: has no effect: the server chooses indexes itself.
     public func collection(_ path: String, forceIndex: String? = nil) -> Pipeline {
         collection(firestore.collection(path), forceIndex: forceIndex)
     }
 
     /// The documents of a collection.
     ///
-    /// - Parameter forceIndex: the server chooses indexes itself, whatever this says.
+    /// - Parameter forceIndex: has no effect: the server chooses indexes itself.
     public func collection(_ collection: CollectionReference, forceIndex: String? = nil) -> Pipeline {
         enforcing { () throws(RuleViolation) in
             try check(collection.firestore.databaseName.description, of: "CollectionReference")
@@ -46,7 +46,7 @@ public struct PipelineSource: Sendable {
 
     /// The documents of all collections with an id.
     ///
-    /// - Parameter forceIndex: the server chooses indexes itself, whatever this says.
+    /// - Parameter forceIndex: has no effect: the server chooses indexes itself.
     public func collectionGroup(_ collectionID: String, forceIndex: String? = nil) -> Pipeline {
         pipeline(
             "collection_group", [.encoded(QueryValues.reference("").bytes), .value(collectionID)],

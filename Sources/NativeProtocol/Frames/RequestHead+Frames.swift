@@ -9,19 +9,16 @@ extension RequestID {
 
     /// Reads the 32 bytes at `offset`; the caller has checked that they are there.
     ///
-    /// The session's 16 bytes are opaque and so kept in wire order; the two counters are little-endian.
+    /// They begin with those of a ticket.
     init(_ bytes: RawSpan, at offset: Int) {
         self.init(
-            sessionHigh: UInt64(bigEndian: bytes.loadInteger(at: offset)),
-            sessionLow: UInt64(bigEndian: bytes.loadInteger(at: offset + 8)),
-            sequence: UInt64(littleEndian: bytes.loadInteger(at: offset + 16)),
-            oldestPending: UInt64(littleEndian: bytes.loadInteger(at: offset + 24)))
+            CommitSequence.Ticket(bytes, at: offset),
+            oldestPending: UInt64(littleEndian: bytes.loadInteger(at: offset + CommitSequence.Ticket.byteCount)))
     }
 
     func append(to output: inout ByteBuffer) {
-        output.append(bigEndian: sessionHigh)
-        output.append(bigEndian: sessionLow)
-        output.append(littleEndian: sequence)
+        let session = CommitSequence.SessionID(high: sessionHigh, low: sessionLow)
+        CommitSequence.Ticket(session: session, sequence: sequence).append(to: &output)
         output.append(littleEndian: oldestPending)
     }
 }
@@ -31,6 +28,8 @@ extension CommitSequence.Ticket {
     static let byteCount = 24
 
     /// Reads the 24 bytes at `offset`; the caller has checked that they are there.
+    ///
+    /// The session's 16 bytes are opaque and so kept in wire order; counters are little-endian.
     init(_ bytes: RawSpan, at offset: Int) {
         let session = CommitSequence.SessionID(
             high: UInt64(bigEndian: bytes.loadInteger(at: offset)),

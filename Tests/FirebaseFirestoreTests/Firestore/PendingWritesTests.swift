@@ -12,20 +12,20 @@ import Testing
         let writes = PendingWrites()
         let name = "\(root)/users/u1/tasks/t1"
         #expect(writes.begin(documents: [name], byteCount: 10))
-        #expect(writes.touch(.document(.init(name))))
-        #expect(writes.touch(.collection("tasks")))
-        #expect(!writes.touch(.collection("users")))
-        #expect(!writes.touch(.document(.init("\(root)/users/u1"))))
+        #expect(writes.hasWrites(to: .document(.init(name))))
+        #expect(writes.hasWrites(to: .collection("tasks")))
+        #expect(!writes.hasWrites(to: .collection("users")))
+        #expect(!writes.hasWrites(to: .document(.init("\(root)/users/u1"))))
         writes.finish(documents: [name], byteCount: 10)
-        #expect(!writes.touch(.document(.init(name))))
-        #expect(!writes.touch(.collection("tasks")))
+        #expect(!writes.hasWrites(to: .document(.init(name))))
+        #expect(!writes.hasWrites(to: .collection("tasks")))
     }
 
     @Test
     func `Ids that are the same text in other bytes are different places`() {
         let writes = PendingWrites()
         #expect(writes.begin(documents: ["\(root)/\u{e9}/d"], byteCount: 1))
-        #expect(writes.touch(.collection("\u{e9}")) && !writes.touch(.collection("e\u{301}")))
+        #expect(writes.hasWrites(to: .collection("\u{e9}")) && !writes.hasWrites(to: .collection("e\u{301}")))
     }
 
     @Test
@@ -34,9 +34,9 @@ import Testing
         let names = ["\(root)/a/b", "\(root)/a/c"]
         for name in names { #expect(writes.begin(documents: [name], byteCount: 1)) }
         writes.finish(documents: [names[1]], byteCount: 1)
-        #expect(writes.touch(.collection("a")) && writes.count == 1)
+        #expect(writes.hasWrites(to: .collection("a")) && writes.count == 1)
         writes.finish(documents: [names[0]], byteCount: 1)
-        #expect(!writes.touch(.collection("a")) && writes.count == 0)
+        #expect(!writes.hasWrites(to: .collection("a")) && writes.count == 0)
     }
 
     @Test

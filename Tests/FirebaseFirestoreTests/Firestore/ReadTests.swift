@@ -172,7 +172,7 @@ import Testing
     func `Totals do not wait for pending writes while the network is disabled`() async throws {
         try await firestore.disableNetwork()
         books.document("b1").setData(["title": "x"], completion: nil)
-        #expect(firestore.pendingWrites.touch(.collection("books")))
+        #expect(firestore.pendingWrites.hasWrites(to: .collection("books")))
         let hasBegun = Mutex(false)
         firestore.afterPendingWrites(to: .collection("books"), nil) { hasBegun.withLock { $0 = true } }
         #expect(hasBegun.withLock { $0 })

@@ -19,6 +19,26 @@ struct UserTests {
         return parts.joined(separator: ".") + ".x"
     }
 
+    /// A program whose user changes; the first one is ada.
+    private struct Program {
+        private final class CurrentUser: Sendable { let name = Mutex("ada") }
+
+        private let user = CurrentUser()
+        let firestore: Firestore
+
+        init(_ server: FakeServer) {
+            firestore = TestFirestore.make(host: server.address)
+            let settings = firestore.settings
+            settings.tokenProvider = { [user] _ in UserTests.token(user.name.withLock { $0 }) }
+            firestore.settings = settings
+        }
+
+        func become(_ name: String) {
+            user.name.withLock { $0 = name }
+            firestore.userDidChange()
+        }
+    }
+
     private static func number(_ reference: DocumentReference) async -> Int? {
         (try? await reference.getDocument(source: .cache))?.get("n") as? Int
     }
@@ -31,28 +51,22 @@ struct UserTests {
         let server = try FakeServer { call in
             call.method == .commit && isHeld.withLock { $0 } ? .fail(.unavailable, "later") : database.react(to: call)
         }
-        let user = Mutex("ada")
-        let firestore = TestFirestore.make(host: server.address)
-        let settings = firestore.settings
-        settings.tokenProvider = { _ in Self.token(user.withLock { $0 }) }
-        firestore.settings = settings
+        let program = Program(server)
+        let firestore = program.firestore
         let reference = firestore.document("c/d")
         reference.setData(["n": 1], completion: nil)
         await server.waitForCalls(1)
         #expect(await Self.number(reference) == 1)
-        user.withLock { $0 = "bob" }
-        firestore.userDidChange()
+        program.become("bob")
         try await eventually("bob does not see what ada has written") { await Self.number(reference) == nil }
         reference.setData(["n": 2], completion: nil)
         #expect(await Self.number(reference) == 2)
-        user.withLock { $0 = "ada" }
-        firestore.userDidChange()
+        program.become("ada")
         try await eventually("ada sees what ada has written") { await Self.number(reference) == 1 }
         isHeld.withLock { $0 = false }
         // Bob's write may be sent before: a call that leaves before the pool has ada's token shows bob's.
         try await eventually("ada's write is sent") { database.writes.contains { $0.fields.last == 1 } }
-        user.withLock { $0 = "bob" }
-        firestore.userDidChange()
+        program.become("bob")
         try await eventually("bob's write is sent") { database.writes.contains { $0.fields.last == 2 } }
         try await firestore.waitForPendingWrites()
         #expect(database.writes.count == 2)
@@ -67,20 +81,16 @@ struct UserTests {
     func `waitForPendingWrites is about the writes of one user: a change ends it, and another user waits for none`()
         async throws
     {
-        let user = Mutex("ada")
         let server = try FakeServer { call in call.method == .commit ? .fail(.unavailable, "later") : .respond([]) }
-        let firestore = TestFirestore.make(host: server.address)
-        let settings = firestore.settings
-        settings.tokenProvider = { _ in Self.token(user.withLock { $0 }) }
-        firestore.settings = settings
+        let program = Program(server)
+        let firestore = program.firestore
         let reference = firestore.document("c/d")
         reference.setData(["n": 1], completion: nil)
         await server.waitForCalls(1)
         #expect(await Self.number(reference) == 1)
         let ends = Mutex<[Int]>([])
         firestore.waitForPendingWrites { error in ends.withLock { $0.append((error as NSError?)?.code ?? 0) } }
-        user.withLock { $0 = "bob" }
-        firestore.userDidChange()
+        program.become("bob")
         try await eventually("the wait has ended") { !ends.withLock { $0.isEmpty } }
         #expect(ends.withLock { $0 } == [FirestoreErrorCode.cancelled.rawValue])
         #expect(await Self.number(reference) == nil)
@@ -91,17 +101,13 @@ struct UserTests {
 
     @Test
     func `A total does not wait for the writes of another user, and waits for the user's own`() async throws {
-        let user = Mutex("ada")
         let server = try FakeServer { call in call.method == .commit ? .fail(.unavailable, "later") : .respond([]) }
-        let firestore = TestFirestore.make(host: server.address)
-        let settings = firestore.settings
-        settings.tokenProvider = { _ in Self.token(user.withLock { $0 }) }
-        firestore.settings = settings
+        let program = Program(server)
+        let firestore = program.firestore
         let reference = firestore.document("c/d")
         reference.setData(["n": 1], completion: nil)
         await server.waitForCalls(1)
-        user.withLock { $0 = "bob" }
-        firestore.userDidChange()
+        program.become("bob")
         try await eventually("bob does not see what ada has written") { await Self.number(reference) == nil }
         let ends = Mutex<[String]>([])
         func total(_ end: String, _ collection: String) {

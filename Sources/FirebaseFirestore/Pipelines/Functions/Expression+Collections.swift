@@ -26,7 +26,7 @@ extension Expression {
 
     /// The elements from a position on, all or so many.
     public func arraySlice(offset: any Sendable, length: (any Sendable)? = nil) -> FunctionExpression {
-        length == nil ? function("array_slice", offset) : function("array_slice", offset, length)
+        function("array_slice", offset, optional: length)
     }
 
     /// Whether one element is equal to a value.

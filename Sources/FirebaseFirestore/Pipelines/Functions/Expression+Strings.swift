@@ -36,10 +36,6 @@ extension Expression {
     /// The text without white space, or without the characters of `value`, at its end.
     public func rtrim(_ value: (any Sendable)? = nil) -> FunctionExpression { function("rtrim", optional: value) }
 
-    private func function(_ name: String, optional value: (any Sendable)?) -> FunctionExpression {
-        value == nil ? function(name) : function(name, value)
-    }
-
     // MARK: Parts
 
     /// The text with others after it.
@@ -52,7 +48,7 @@ extension Expression {
 
     /// A part of the text, from a position on.
     public func substring(position: any Sendable, length: (any Sendable)? = nil) -> FunctionExpression {
-        length == nil ? function("substring", position) : function("substring", position, length)
+        function("substring", position, optional: length)
     }
 
     /// The parts between the delimiters.
