@@ -1,16 +1,36 @@
 // A first-in, first-out queue over an array, for calls that wait for a connection.
 
-/// A queue with amortised constant `append` and `popFirst`.
-package struct FIFOQueue<Element> {
+/// A queue with amortised constant `append` and `popFirst`. Positions count from the oldest element.
+package struct FIFOQueue<Element>: RandomAccessCollection {
     private var storage: [Element?] = []
     private var head = 0
 
     package init() {}
 
-    package var count: Int { storage.count - head }
-    package var isEmpty: Bool { head == storage.count }
+    package var startIndex: Int { 0 }
+    package var endIndex: Int { storage.count - head }
+
+    package subscript(position: Int) -> Element {
+        guard let element = storage[head + position] else { preconditionFailure("every position has an element") }
+        return element
+    }
 
     package mutating func append(_ element: Element) { storage.append(element) }
+
+    /// Inserts an element before the one at a position. Costs the distance to the nearer end, on average of many calls.
+    package mutating func insert(_ element: Element, at position: Int) {
+        if position * 2 >= count {
+            storage.insert(element, at: head + position)
+            return
+        }
+        if head == 0 {
+            head = count / 2 + 1
+            storage.insert(contentsOf: repeatElement(nil, count: head), at: 0)
+        }
+        head -= 1
+        for index in head..<head + position { storage[index] = storage[index + 1] }
+        storage[head + position] = element
+    }
 
     /// Takes the oldest element.
     package mutating func popFirst() -> Element? {

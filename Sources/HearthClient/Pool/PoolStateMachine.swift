@@ -92,7 +92,7 @@ struct PoolStateMachine<Call> {
     private var draining: [ConnectionID: Int] = [:]
     private var waiting = FIFOQueue<WaitingCall>()
     /// Sorted by number; all smaller numbers were sent on the current connection or have ended.
-    private var orderedWaiting: [(number: UInt64, waiting: WaitingCall)] = []
+    private var orderedWaiting = FIFOQueue<(number: UInt64, waiting: WaitingCall)>()
     /// Ordered calls with greater numbers wait, although there is a connection.
     private var orderedNumberMax = UInt64.max
     private var orderedFlight = OrderedFlight<Call>()
@@ -182,8 +182,7 @@ extension PoolStateMachine {
     /// Removes waiting calls, for example those past their deadline. O(waiting).
     mutating func removeWaiting(where shouldRemove: (Call) -> Bool) -> [Call] {
         var removed = waiting.removeAll { shouldRemove($0.call) }.map(\.call)
-        removed += orderedWaiting.filter { shouldRemove($0.waiting.call) }.map(\.waiting.call)
-        orderedWaiting.removeAll { shouldRemove($0.waiting.call) }
+        removed += orderedWaiting.removeAll { shouldRemove($0.waiting.call) }.map(\.waiting.call)
         return removed
     }
 
@@ -209,7 +208,7 @@ extension PoolStateMachine {
         case .any:
             waiting.append(call)
         case .ordered(let number):
-            // Nearly always at the end; a call that lost its connection returns to its position.
+            // Nearly always at the end; a call that lost its connection returns to its position near the beginning.
             let isLast = number > orderedWaiting.last?.number ?? 0
             let place = isLast ? orderedWaiting.count : orderedWaiting.partitioningIndex { $0.number > number }
             orderedWaiting.insert((number, call), at: place)
@@ -217,16 +216,13 @@ extension PoolStateMachine {
     }
 
     private mutating func sendWaiting() {
-        var sentOrdered = 0
-        while sentOrdered < orderedWaiting.count, slots[0].hasRoom, orderedFlight.hasRoom,
-            orderedWaiting[sentOrdered].number <= orderedNumberMax
+        while let next = orderedWaiting.first, next.number <= orderedNumberMax, slots[0].hasRoom, orderedFlight.hasRoom
         {
+            _ = orderedWaiting.popFirst()
             slots[0].inFlight += 1
-            orderedFlight.begin(orderedWaiting[sentOrdered].waiting.call, orderedWaiting[sentOrdered].number)
-            actions.append(.send(orderedWaiting[sentOrdered].waiting.call, id(of: 0)))
-            sentOrdered += 1
+            orderedFlight.begin(next.waiting.call, next.number)
+            actions.append(.send(next.waiting.call, id(of: 0)))
         }
-        orderedWaiting.removeFirst(sentOrdered)
         while !waiting.isEmpty, let target = leastBusySlot(), let next = waiting.popFirst() {
             slots[target].inFlight += 1
             actions.append(.send(next.call, id(of: target)))
@@ -334,10 +330,9 @@ extension PoolStateMachine {
 
     private mutating func endFailFastCalls() {
         for call in waiting.removeAll(where: { !$0.mayWait }) { actions.append(.fail(call.call, .notConnected)) }
-        for entry in orderedWaiting where !entry.waiting.mayWait {
+        for entry in orderedWaiting.removeAll(where: { !$0.waiting.mayWait }) {
             actions.append(.fail(entry.waiting.call, .notConnected))
         }
-        orderedWaiting.removeAll { !$0.waiting.mayWait }
     }
 
     /// Opens the connections that the waiting calls need, now or when the backoff ends.

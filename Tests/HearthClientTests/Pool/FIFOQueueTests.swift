@@ -1,5 +1,6 @@
 // The queue of waiting calls against a plain array.
 
+import Basics
 import Testing
 
 @testable import HearthClient
@@ -26,5 +27,29 @@ import Testing
         while let next = queue.popFirst() { #expect(next == model.removeFirst()) }
         #expect(model.isEmpty)
         #expect(queue.isEmpty)
+    }
+
+    @Test
+    func `Elements are inserted at any position, between those that come and go at the ends`() {
+        var queue = FIFOQueue<Int>()
+        var model: [Int] = []
+        var random = SplitMix64(seed: 7)
+        for step in 0..<5000 {
+            switch random.next() % 8 {
+            case 0, 1:
+                queue.append(step)
+                model.append(step)
+            case 2, 3: #expect(queue.popFirst() == (model.isEmpty ? nil : model.removeFirst()))
+            default:
+                // Mostly near the beginning.
+                let position = Int(random.next() % UInt64(model.count + 1)) / (random.next() % 3 == 0 ? 1 : 8)
+                queue.insert(step, at: position)
+                model.insert(step, at: position)
+            }
+            #expect(queue.count == model.count && queue.first == model.first && queue.last == model.last)
+        }
+        #expect(Array(queue) == model)
+        while let next = queue.popFirst() { #expect(next == model.removeFirst()) }
+        #expect(model.isEmpty && queue.isEmpty)
     }
 }

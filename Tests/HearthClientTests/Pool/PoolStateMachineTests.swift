@@ -199,6 +199,35 @@ private typealias ID = Machine.ConnectionID
     }
 
     @Test
+    func
+        `Ordered calls that wait by the hundred thousand are sent one after the other, also after one that comes back`()
+        throws
+    {
+        // A cost in proportion to the square of their number takes most of a minute.
+        var machine = connectedMachine(streams: 1)
+        let id = ID(slot: 0, generation: 0)
+        let count = 300_000
+        for call in 1...count {
+            _ = machine.submit(call, lane: .ordered(UInt64(call)), mayWait: true, isNew: false, now: 0)
+        }
+        for call in 1..<count {
+            if call % 2 == 0 {
+                // The server refuses the call for a time. It comes back while it holds the others.
+                machine.holdOrdered(after: UInt64(call))
+                machine.finished(on: id, answered: true)
+                machine.orderedEnded(UInt64(call), .unknown)
+                #expect(machine.submit(call, lane: .ordered(UInt64(call)), mayWait: true, now: 0) == .send(id))
+                machine.holdOrdered(after: nil)
+            }
+            machine.orderedEnded(UInt64(call), .applied)
+            machine.finished(on: id, answered: true)
+            let actions = take(&machine).descriptions
+            try #require(actions == ["send \(call + 1) on 0.0"])
+        }
+        #expect(machine.waitingCount == 0)
+    }
+
+    @Test
     func `While an ordered call is about to be sent again, those after it wait, and those before it do not`() {
         var machine = connectedMachine()
         let id = ID(slot: 0, generation: 0)
