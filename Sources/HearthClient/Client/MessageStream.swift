@@ -74,23 +74,19 @@ final class StreamInbox: Sendable {
     }
 
     /// The next step if there is one already.
-    func takeNow() -> Step? {
-        state.withLock { state in
-            guard let message = state.messages.popFirst() else { return state.end }
-            state.byteCount -= message.count
-            if state.byteCount * 2 < bytesMax, let held = state.held.take() { held.resumeMessages() }
-            return .success(message)
-        }
+    func takeNow() -> Step? { state.withLock { next(&$0) } }
+
+    private func next(_ state: inout State) -> Step? {
+        guard let message = state.messages.popFirst() else { return state.end }
+        state.byteCount -= message.count
+        if state.byteCount * 2 < bytesMax, let held = state.held.take() { held.resumeMessages() }
+        return .success(message)
     }
 
     /// Resumes with the next step, now or when there is one.
     func take(_ continuation: UnsafeContinuation<Step, Never>) {
         let step = state.withLock { state -> Step? in
-            if let message = state.messages.popFirst() {
-                state.byteCount -= message.count
-                return .success(message)
-            }
-            if let end = state.end { return end }
+            if let step = next(&state) { return step }
             precondition(state.waiter == nil, "a stream has one consumer at a time")
             state.waiter = continuation
             return nil
