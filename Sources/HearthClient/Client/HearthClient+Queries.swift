@@ -144,9 +144,11 @@ extension HearthClient {
     }
 
     /// Makes a call with a stream of replies.
-    func stream(_ method: Method, _ request: [UInt8], options: CallOptions) -> MessageStream {
+    func stream(
+        _ method: Method, _ request: [UInt8], kind: CallKind = .repeatable, options: CallOptions
+    ) -> MessageStream {
         let call = StreamingCall(
-            method, request: request, options: options,
+            method, request: request, kind: kind, options: options,
             timeoutMilliseconds: milliseconds(options.timeout ?? configuration.streamTimeout),
             bytesMax: Self.streamBufferBytes)
         start(call)

@@ -101,12 +101,12 @@ class StreamingCall: PooledCall, @unchecked Sendable {
     private var hasDelivered = false
 
     init(
-        _ method: Method, request: [UInt8], options: HearthClient.CallOptions, timeoutMilliseconds: UInt64?,
-        bytesMax: Int
+        _ method: Method, request: [UInt8], kind: CallKind = .repeatable, options: HearthClient.CallOptions,
+        timeoutMilliseconds: UInt64?, bytesMax: Int
     ) {
         inbox = StreamInbox(bytesMax: bytesMax)
         super.init(
-            method, request: request, kind: .repeatable, options: options, timeoutMilliseconds: timeoutMilliseconds)
+            method, request: request, kind: kind, options: options, timeoutMilliseconds: timeoutMilliseconds)
     }
 
     override var isStreaming: Bool { true }

@@ -102,6 +102,43 @@ import Testing
         await client.close()
     }
 
+    /// A pipeline whose stages have names and nothing else.
+    private func pipeline(_ stages: [String]) -> ExecutePipelineRequest {
+        var writer = ByteBuffer()
+        writer.withLengthPrefix(field: FieldNumber.StructuredPipeline.pipeline) { pipeline in
+            for name in stages {
+                pipeline.withLengthPrefix(field: FieldNumber.Pipeline.stages) { stage in
+                    stage.appendField(FieldNumber.Pipeline.Stage.name, string: name)
+                }
+            }
+        }
+        return ExecutePipelineRequest(database: database.description, pipeline: writer.copyBytes())
+    }
+
+    @Test(arguments: ["update", "delete", "limit"])
+    func `A pipeline whose connection is lost is sent again, unless it writes`(last: String) async throws {
+        let first = try FakeServer { _ in .hold }
+        let port = first.port
+        let client = try client(first)
+        let request = pipeline(["collection", last])
+        let task = Task { try await client.pipelineStream(request).next() }
+        await first.waitForCalls(1)
+        first.cut()
+        let second = try FakeServer(port: port) { _ in .stream([]) }
+        let result = await task.result
+        if last == "limit" {
+            #expect(try result.get() == nil && second.calls.count == 1)
+        } else {
+            #expect {
+                try result.get()
+            } throws: {
+                ($0 as? RequestError)?.code == .unavailable
+            }
+            #expect(second.calls.isEmpty)
+        }
+        await client.close()
+    }
+
     @Test
     func `Ordered commits arrive in the order in which they were handed over, before and after a lost connection`()
         async throws
