@@ -19,7 +19,8 @@ public enum Comparison: Sendable, CaseIterable {
 /// A query for documents that are models of one type. A value; every method returns another query.
 ///
 /// A key path stands for the field that the model stores the property in, custom coding keys and nested types included.
-/// What is wrong with a key path or a value is thrown when the query runs.
+/// What is wrong with a key path, a value or a filter is thrown when the query runs: `.invalidArgument` for an empty
+/// list of values, and for filters that do not go together.
 public struct TypedQuery<Model: Codable & Sendable>: Sendable {
     /// The query without its type.
     public let untyped: Query
@@ -44,6 +45,12 @@ public struct TypedQuery<Model: Codable & Sendable>: Sendable {
         }
     }
 
+    private func filtered<Value: Encodable>(
+        _ keyPath: KeyPath<Model, Value>, _ filter: (FieldPath) throws -> Filter
+    ) -> TypedQuery {
+        changed { try $0.filtered(by: try filter(try path(keyPath))) }
+    }
+
     func path<Value: Encodable>(_ keyPath: KeyPath<Model, Value>) throws -> FieldPath {
         try FieldPaths.find(keyPath, on: untyped.firestore)
     }
@@ -60,16 +67,15 @@ public struct TypedQuery<Model: Codable & Sendable>: Sendable {
     public func `where`<Value: Encodable & Sendable>(
         _ keyPath: KeyPath<Model, Value>, _ comparison: Comparison, _ value: Value
     ) -> TypedQuery {
-        changed { query in
-            let path = try path(keyPath)
+        filtered(keyPath) { path in
             let value = try TypedOperand.encode(value)
             return switch comparison {
-            case .equal: query.whereField(path, isEqualTo: value)
-            case .notEqual: query.whereField(path, isNotEqualTo: value)
-            case .lessThan: query.whereField(path, isLessThan: value)
-            case .lessThanOrEqual: query.whereField(path, isLessThanOrEqualTo: value)
-            case .greaterThan: query.whereField(path, isGreaterThan: value)
-            case .greaterThanOrEqual: query.whereField(path, isGreaterThanOrEqualTo: value)
+            case .equal: Filter.whereField(path, isEqualTo: value)
+            case .notEqual: Filter.whereField(path, isNotEqualTo: value)
+            case .lessThan: Filter.whereField(path, isLessThan: value)
+            case .lessThanOrEqual: Filter.whereField(path, isLessThanOrEqualTo: value)
+            case .greaterThan: Filter.whereField(path, isGreaterThan: value)
+            case .greaterThanOrEqual: Filter.whereField(path, isGreaterOrEqualTo: value)
             }
         }
     }
@@ -78,28 +84,28 @@ public struct TypedQuery<Model: Codable & Sendable>: Sendable {
     public func `where`<Value: Encodable & Sendable>(
         _ keyPath: KeyPath<Model, Value>, in values: [Value]
     ) -> TypedQuery {
-        changed { $0.whereField(try path(keyPath), in: try values.map(TypedOperand.encode)) }
+        filtered(keyPath) { Filter.whereField($0, in: try values.map(TypedOperand.encode)) }
     }
 
     /// Keeps the documents whose field is there, not null, and none of the values.
     public func `where`<Value: Encodable & Sendable>(
         _ keyPath: KeyPath<Model, Value>, notIn values: [Value]
     ) -> TypedQuery {
-        changed { $0.whereField(try path(keyPath), notIn: try values.map(TypedOperand.encode)) }
+        filtered(keyPath) { Filter.whereField($0, notIn: try values.map(TypedOperand.encode)) }
     }
 
     /// Keeps the documents whose array has the element.
     public func `where`<Element: Encodable & Sendable>(
         _ keyPath: KeyPath<Model, [Element]>, contains element: Element
     ) -> TypedQuery {
-        changed { $0.whereField(try path(keyPath), arrayContains: try TypedOperand.encode(element)) }
+        filtered(keyPath) { Filter.whereField($0, arrayContains: try TypedOperand.encode(element)) }
     }
 
     /// Keeps the documents whose array has at least one of the elements.
     public func `where`<Element: Encodable & Sendable>(
         _ keyPath: KeyPath<Model, [Element]>, containsAny elements: [Element]
     ) -> TypedQuery {
-        changed { $0.whereField(try path(keyPath), arrayContainsAny: try elements.map(TypedOperand.encode)) }
+        filtered(keyPath) { Filter.whereField($0, arrayContainsAny: try elements.map(TypedOperand.encode)) }
     }
 
     // MARK: Order and limits

@@ -105,6 +105,39 @@ struct TypedFirestoreTests {
         #expect(database.stop())
     }
 
+    @Test
+    func `A filter that no query may have is an error of each read`() async throws {
+        let (database, db) = try open(.memory)
+        let books = db.collection("books", of: Book.self).all
+        let queries: [(TypedQuery<Book>, String)] = [
+            (books.where(\.title, in: []), "A non-empty array is required for 'in' filters."),
+            (books.where(\.title, notIn: []), "A non-empty array is required for 'notIn' filters."),
+            (books.where(\.tags, containsAny: []), "A non-empty array is required for 'arrayContainsAny' filters."),
+            (
+                books.where(\.title, in: ["a"]).where(\.year, notIn: [1]),
+                "You cannot use 'notIn' filters with 'in' filters."
+            ), (books.where(\.id, .equal, "a/b"), "contains a '/' character"),
+        ]
+        for (query, text) in queries {
+            for read in ["get", "count", "sum", "snapshots"] {
+                do {
+                    switch read {
+                    case "get": _ = try await query.get()
+                    case "count": _ = try await query.count()
+                    case "sum": _ = try await query.sum(of: \.year)
+                    default: for try await _ in query.snapshots { break }
+                    }
+                    Issue.record("\(read) has no error")
+                } catch FirestoreErrorCode.invalidArgument {
+                    // The text is that of the trap of the untyped query.
+                    await #expect { _ = try await query.get() } throws: { $0.localizedDescription.contains(text) }
+                }
+            }
+        }
+        try await db.terminate()
+        #expect(database.stop())
+    }
+
     @Test(arguments: TestBackend.allCases)
     func `Models are stored, read, changed and deleted`(backend: TestBackend) async throws {
         let (database, db) = try open(backend)
