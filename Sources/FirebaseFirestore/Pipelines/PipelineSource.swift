@@ -37,7 +37,7 @@ public struct PipelineSource: Sendable {
     /// - Parameter forceIndex: has no effect: the server chooses indexes itself.
     public func collection(_ collection: CollectionReference, forceIndex: String? = nil) -> Pipeline {
         enforcing { () throws(RuleViolation) in
-            try check(collection.firestore.databaseName.description, of: "CollectionReference")
+            try firestore.check("\(collection.firestore.databaseName)", of: "Collection reference")
         }
         return pipeline(
             "collection", [.reference(collection.path)], forceIndex: forceIndex,
@@ -59,16 +59,10 @@ public struct PipelineSource: Sendable {
     /// Those of the documents that exist.
     public func documents(_ documents: [DocumentReference]) -> Pipeline {
         enforcing { () throws(RuleViolation) in
-            for document in documents { try check(String(document.databaseName), of: "DocumentReference") }
+            for document in documents { try firestore.check(String(document.databaseName), of: "Document reference") }
         }
         return pipeline(
             "documents", documents.map { .reference($0.path) }, reading: documents.map { .document(UTF8Text($0.name)) })
-    }
-
-    private func check(_ database: String, of type: String) throws(RuleViolation) {
-        let own = firestore.databaseName.description
-        if database == own { return }
-        throw RuleViolation("Invalid \(type). It is for database \(database) but should be for database \(own).")
     }
 
     /// Those of the documents that exist.

@@ -1,5 +1,6 @@
 // From paths to references and queries.
 
+import Basics
 public import DocumentCoding
 import DocumentModel
 
@@ -52,11 +53,18 @@ extension Firestore {
     /// Refuses references that were made by another database object.
     func checkOwns(_ reference: DocumentReference) throws(RuleViolation) {
         if reference.isOwned(by: self) { return }
-        guard let other = reference.owner as? Firestore, other.databaseName != databaseName else {
-            throw RuleViolation("Provided document reference is from a different Firestore instance.")
-        }
-        throw RuleViolation(
-            "Document reference is for database \(other.databaseName) but should be for database \(databaseName)")
+        try check(String(reference.databaseName), of: "Document reference")
+        throw RuleViolation("Provided document reference is from a different Firestore instance.")
+    }
+
+    /// Refuses what belongs to another database.
+    ///
+    /// - Parameters:
+    ///   - database: the resource name of its database.
+    ///   - subject: what it is, as the beginning of the message.
+    func check(_ database: String, of subject: String) throws(RuleViolation) {
+        if database.hasSameUTF8(as: "\(databaseName)") { return }
+        throw RuleViolation("\(subject) is for database \(database) but should be for database \(databaseName)")
     }
 }
 
