@@ -389,17 +389,25 @@ package final class LocalStore {
 
     package var isQueueEmpty: Bool { batches.isEmpty }
 
-    /// Whether a batch of the user with a smaller number is pending.
-    package func hasBatch(before number: UInt64) -> Bool { batches.keys.contains { $0 < number } }
+    /// Whether a batch of the user with a smaller number is pending. Before the user is known, this may be any user.
+    package func hasBatch(before number: UInt64) -> Bool {
+        batches.keys.contains { $0 < number } || !isUserKnown && users.others.keys.contains { $0 < number }
+    }
 
-    /// The number after the last pending batch of the user that changes one of certain documents; 0 for none.
+    /// The number after the last pending batch of the user that changes one of certain documents; 0 for none. Before
+    /// the user is known, this may be any user.
     ///
-    /// - Parameter contains: whether a document is one of them, by its name.
-    package func endOfBatches(changing contains: (String) -> Bool) -> UInt64 {
-        batchesOfDocument.reduce(into: 0) { end, document in
-            guard let last = document.value.numbers.last, last >= end, contains(name(document.key)) else { return }
-            end = last + 1
+    /// - Parameter contains: whether a document is one of them, by its path below `documents`.
+    package func endOfBatches(changing contains: ([UInt8]) -> Bool) -> UInt64 {
+        var end: UInt64 = 0
+        for (path, pending) in batchesOfDocument {
+            if let last = pending.numbers.last, last >= end, contains(path) { end = last + 1 }
         }
+        if isUserKnown { return end }
+        for batch in users.others.values where batch.number >= end && batch.paths.contains(where: contains) {
+            end = batch.number + 1
+        }
+        return end
     }
 
     /// The pending batches of all users in the order in which they were written.

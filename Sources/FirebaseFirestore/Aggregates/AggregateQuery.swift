@@ -58,7 +58,7 @@ public final class AggregateQuery: NSObject, @unchecked Sendable {
                 aggregations: fields.enumerated().map { index, field in
                     Aggregation(field.wireOperation, alias: Self.alias(index))
                 }))
-        firestore.afterPendingWrites(to: .collection(UTF8Text(definition.collectionID)), cancellation) {
+        firestore.afterPendingWrites(in: ReadScope(collection: definition.collectionID), cancellation) {
             firestore.withClient(completion) { client in
                 client.collectAggregation(request, options: .failFast.cancelled(by: cancellation)) { result in
                     completion(result.map { AggregateQuerySnapshot(query: self, totals: $0) })

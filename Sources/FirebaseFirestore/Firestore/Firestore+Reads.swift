@@ -103,16 +103,15 @@ extension Firestore {
     /// that may not be reachable.
     private static let pendingWriteTimeout = DispatchTimeInterval.seconds(10)
 
-    /// Calls `body` when the pending writes of the user to a place are settled; at once while they cannot be sent.
+    /// Calls `body` when the pending writes of the user to what a read depends on are settled, those of earlier
+    /// processes included; at once while they cannot be sent.
     func afterPendingWrites(
-        to place: PendingWrites.Place, _ cancellation: Cancellation?, _ body: @escaping @Sendable () -> Void
+        in scope: ReadScope, _ cancellation: Cancellation?, _ body: @escaping @Sendable () -> Void
     ) {
-        guard pendingWrites.hasWrites(to: place), canSend, let engine = try? engine() else { return body() }
-        let wait = engine.whenWritesAreSettled(to: place) { _ in body() }
+        // Opening the cache counts the writes in it. Why it cannot be opened is what the read fails with.
+        guard let engine = try? engine(), pendingWrites.count > 0, canSend else { return body() }
+        let wait = engine.whenWritesAreSettled(in: scope, within: Self.pendingWriteTimeout) { _ in body() }
         // `body` runs then, and its call ends as cancelled.
         cancellation?.onCancel { engine.stopWaiting(for: wait) }
-        DispatchQueue.global().asyncAfter(deadline: .now() + Self.pendingWriteTimeout) { [weak engine] in
-            engine?.stopWaiting(for: wait)
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 import Basics
 import ClientCache
+import Dispatch
 import Synchronization
 
 /// A call that waits for pending writes.
@@ -17,34 +18,39 @@ struct WriteWait {
 
 extension SyncEngine {
     /// Calls `body` when every batch of the user that was written before is settled, those of earlier processes
-    /// included. Batches of other users wait until these are back, and nobody waits for them.
+    /// included. Batches of other users wait until these are back, and nobody waits for them; but before the user is
+    /// known, those of all users count.
     ///
     /// - Parameters:
-    ///   - place: waits no longer than for the last batch that touches the place; nil for all batches.
-    ///   - body: called on the engine's queue, with `.cancelled` if the user changes or the engine closes before.
+    ///   - scope: waits no longer than for the last batch that changes one of these documents.
+    ///   - timeout: waits no longer; nil is without a limit.
+    ///   - body: called on the engine's queue, with `.cancelled` if the user changes, the engine closes or the time is
+    ///     up before.
     /// - Returns: what ``stopWaiting(for:)`` takes.
     func whenWritesAreSettled(
-        to place: PendingWrites.Place? = nil, _ body: @escaping @Sendable (RequestError?) -> Void
+        in scope: ReadScope = .everything, within timeout: DispatchTimeInterval? = nil,
+        _ body: @escaping @Sendable (RequestError?) -> Void
     ) -> WriteWait.ID {
         let id = nextWriteWait.add(1, ordering: .relaxed).newValue
         queue.async {
             if self.isClosed { return body(Self.terminatedBeforeWrites) }
-            let end =
-                place.map { place in
-                    self.store.endOfBatches { PendingWrites.Place.places(of: $0).contains(place) }
-                } ?? self.store.nextBatchNumber
+            let store = self.store
+            let end = scope.isUnbounded ? store.nextBatchNumber : store.endOfBatches(changing: scope.contains)
+            if !store.hasBatch(before: end) { return body(nil) }
             self.writeWaits.append(WriteWait(id: id, end: end, body: body))
-            self.resumeWriteWaits()
+            if let timeout { self.queue.async(after: timeout) { [weak self] in self?.cancelWait(id) } }
         }
         return id
     }
 
     /// Ends a wait as cancelled, unless it has ended.
     func stopWaiting(for id: WriteWait.ID) {
-        queue.async {
-            guard let index = self.writeWaits.firstIndex(where: { $0.id == id }) else { return }
-            self.writeWaits.remove(at: index).body(RequestError(.cancelled, "The call was cancelled."))
-        }
+        queue.async { self.cancelWait(id) }
+    }
+
+    private func cancelWait(_ id: WriteWait.ID) {
+        guard let index = writeWaits.firstIndex(where: { $0.id == id }) else { return }
+        writeWaits.remove(at: index).body(RequestError(.cancelled, "The call was cancelled."))
     }
 
     /// Whether writes of the user are pending. Waits for the engine's queue; not to be called on it.

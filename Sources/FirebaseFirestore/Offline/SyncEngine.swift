@@ -149,12 +149,12 @@ final class SyncEngine: @unchecked Sendable {
         let left = store.allBatches
         numbers.restore(left.map { CommitSequence.Ticket($0.identity) })
         let orders = left.map { batch in
-            let isCounted = pendingWrites.begin(documents: [], byteCount: 0)
+            let isCounted = pendingWrites.begin(byteCount: 0)
             return order(
                 batch.number, batch.request, CommitSequence.Ticket(batch.identity), user: batch.user,
                 wasAccepted: true, cancellation: nil
             ) { error in
-                if isCounted { pendingWrites.finish(documents: [], byteCount: 0) }
+                if isCounted { pendingWrites.finish(byteCount: 0) }
                 guard let error, error.code != .cancelled else { return }
                 FirebaseLog.write(
                     .warning, "A write of an earlier process failed: \(error.message) (\(error.code))")

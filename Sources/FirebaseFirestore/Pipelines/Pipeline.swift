@@ -19,13 +19,10 @@ public class Pipeline: @unchecked Sendable {
     /// Nil for one that begins with a ``Subcollection``.
     private let firestore: Firestore?
     let stages: [NodeCall]
-    /// What the pipeline reads, as far as it is known, for the pending writes that it has to see.
-    let places: [PendingWrites.Place]
 
-    init(firestore: Firestore?, stages: [NodeCall], places: [PendingWrites.Place]) {
+    init(firestore: Firestore?, stages: [NodeCall]) {
         self.firestore = firestore
         self.stages = stages
-        self.places = places
     }
 
     /// The results of one execution.
@@ -40,8 +37,7 @@ public class Pipeline: @unchecked Sendable {
         _ name: String, _ arguments: [PipelineNode], options: [NamedNode] = []
     ) -> Pipeline {
         Pipeline(
-            firestore: firestore,
-            stages: stages + [NodeCall(name: name, arguments: arguments, options: options)], places: places)
+            firestore: firestore, stages: stages + [NodeCall(name: name, arguments: arguments, options: options)])
     }
 
     private static func map(_ selections: [any Selectable]) -> PipelineNode {
@@ -149,10 +145,7 @@ public class Pipeline: @unchecked Sendable {
     public func sample(percentage: Double) -> Pipeline { adding("sample", [.value(percentage), .value("percent")]) }
 
     /// These documents, then those of another pipeline.
-    public func union(with other: Pipeline) -> Pipeline {
-        let union = adding("union", [.pipeline(other.stages)])
-        return Pipeline(firestore: firestore, stages: union.stages, places: places + other.places)
-    }
+    public func union(with other: Pipeline) -> Pipeline { adding("union", [.pipeline(other.stages)]) }
 
     /// A document for each element of an array, which has the selection's name there.
     public func unnest(_ field: any Selectable, indexField: String? = nil) -> Pipeline {
@@ -181,7 +174,8 @@ public class Pipeline: @unchecked Sendable {
 
     // MARK: Execution
 
-    /// Runs the pipeline on the server.
+    /// Runs the pipeline on the server, after the pending writes to the collections and documents that it reads, in
+    /// subqueries too. It waits ten seconds for them at most, and not while the network is disabled.
     ///
     /// - Throws: an `NSError` of `FirestoreErrorDomain`: `.invalidArgument` for a pipeline that is not valid.
     nonisolated(nonsending) public func execute() async throws -> Snapshot {
@@ -192,10 +186,10 @@ public class Pipeline: @unchecked Sendable {
         }
         firestore.checkUsable()
         let request = try request(of: firestore)
-        for place in places {
-            try await firestore.awaitRead { cancellation, completion in
-                firestore.afterPendingWrites(to: place, cancellation) { completion(.success(())) }
-            }
+        var scope = ReadScope()
+        for stage in stages { stage.addReads(to: &scope) }
+        try await firestore.awaitRead { cancellation, completion in
+            firestore.afterPendingWrites(in: scope, cancellation) { completion(.success(())) }
         }
         do throws(RequestError) {
             return try await collect(try firestore.client().pipelineStream(request, options: .failFast), firestore)

@@ -101,6 +101,19 @@ indirect enum PipelineNode: Sendable {
     }
 }
 
+extension PipelineNode {
+    /// Adds what subqueries in the node read.
+    func addReads(to scope: inout ReadScope) {
+        switch self {
+        case .value, .encoded, .field, .variable, .invalid: return
+        case .call(let call): call.addReads(to: &scope)
+        case .list(let elements): for element in elements { element.addReads(to: &scope) }
+        case .map(let entries): for entry in entries { entry.node.addReads(to: &scope) }
+        case .pipeline(let stages): for stage in stages { stage.addReads(to: &scope) }
+        }
+    }
+}
+
 /// An entry of a map.
 struct NamedNode: Sendable {
     let name: String
@@ -134,6 +147,15 @@ struct NodeCall: Sendable {
     let name: String
     var arguments: [PipelineNode] = []
     var options: [NamedNode] = []
+    /// What a stage reads of the database, without the subqueries in its arguments; nil for other stages and functions.
+    var source: ReadScope?
+
+    /// Adds what the stage or function reads, and the subqueries in it.
+    func addReads(to scope: inout ReadScope) {
+        if let source { scope.formUnion(source) }
+        for argument in arguments { argument.addReads(to: &scope) }
+        for option in options { option.node.addReads(to: &scope) }
+    }
 
     func encode(into writer: inout ByteBuffer, _ firestore: Firestore) throws(RuleViolation) {
         typealias Field = FieldNumber.Pipeline.Stage

@@ -18,8 +18,7 @@ extension PipelineSource {
             definition.isGroup
             ? collectionGroup(definition.collectionID)
             : collection(definition.collectionSegments.joined(separator: "/"))
-        return Pipeline(
-            firestore: firestore, stages: source.stages + QueryStages(definition).stages, places: source.places)
+        return Pipeline(firestore: firestore, stages: source.stages + QueryStages(definition).stages)
     }
 }
 

@@ -16,13 +16,11 @@ public struct PipelineSource: Sendable {
     let firestore: Firestore
 
     private func pipeline(
-        _ name: String, _ arguments: [PipelineNode] = [], forceIndex: String? = nil,
-        reading places: [PendingWrites.Place] = []
+        _ name: String, _ arguments: [PipelineNode] = [], forceIndex: String? = nil, reading source: ReadScope
     ) -> Pipeline {
         let options = forceIndex.map { [NamedNode("force_index", .value($0))] } ?? []
-        return Pipeline(
-            firestore: firestore, stages: [NodeCall(name: name, arguments: arguments, options: options)],
-            places: places)
+        let stage = NodeCall(name: name, arguments: arguments, options: options, source: source)
+        return Pipeline(firestore: firestore, stages: [stage])
     }
 
     /// The documents of a collection.
@@ -41,7 +39,7 @@ public struct PipelineSource: Sendable {
         }
         return pipeline(
             "collection", [.reference(collection.path)], forceIndex: forceIndex,
-            reading: [.collection(UTF8Text(collection.collectionID))])
+            reading: ReadScope(collection: collection.collectionID))
     }
 
     /// The documents of all collections with an id.
@@ -50,11 +48,11 @@ public struct PipelineSource: Sendable {
     public func collectionGroup(_ collectionID: String, forceIndex: String? = nil) -> Pipeline {
         pipeline(
             "collection_group", [.encoded(QueryValues.reference("").bytes), .value(collectionID)],
-            forceIndex: forceIndex, reading: [.collection(UTF8Text(collectionID))])
+            forceIndex: forceIndex, reading: ReadScope(collection: collectionID))
     }
 
     /// All documents.
-    public func database() -> Pipeline { pipeline("database") }
+    public func database() -> Pipeline { pipeline("database", reading: .everything) }
 
     /// Those of the documents that exist.
     public func documents(_ documents: [DocumentReference]) -> Pipeline {
@@ -62,7 +60,7 @@ public struct PipelineSource: Sendable {
             for document in documents { try firestore.check(String(document.databaseName), of: "Document reference") }
         }
         return pipeline(
-            "documents", documents.map { .reference($0.path) }, reading: documents.map { .document(UTF8Text($0.name)) })
+            "documents", documents.map { .reference($0.path) }, reading: ReadScope(documents: documents.map(\.path)))
     }
 
     /// Those of the documents that exist.
@@ -73,7 +71,7 @@ public struct PipelineSource: Sendable {
 public final class Subcollection: Pipeline, @unchecked Sendable {
     /// A collection by its path below the document.
     public init(_ path: String) {
-        super.init(
-            firestore: nil, stages: [NodeCall(name: "subcollection", arguments: [.value(path)])], places: [])
+        let stage = NodeCall(name: "subcollection", arguments: [.value(path)], source: ReadScope(collection: path))
+        super.init(firestore: nil, stages: [stage])
     }
 }

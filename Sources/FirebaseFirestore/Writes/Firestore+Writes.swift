@@ -8,14 +8,13 @@ import Foundation
 import HearthClient
 
 extension Firestore {
-    /// Applies the writes of a call that the program does not await, and sends them. Totals of the same collections
-    /// will wait for them.
+    /// Applies the writes of a call that the program does not await, and sends them.
     ///
     /// - Parameter completion: called on a thread of the library with `nil` after the acknowledgement. Without one the
     ///   error goes to the log.
     func enqueue(_ recorder: WriteRecorder, completion: (@Sendable (RequestError?) -> Void)?) {
         let documents = recorder.documents
-        submit(recorder, tracking: documents, completion: completion ?? { self.log($0, of: documents) })
+        submit(recorder, completion: completion ?? { self.log($0, of: documents) })
     }
 
     /// Logs an error of a write that nobody else gets. The end of the client is not one.
@@ -31,7 +30,7 @@ extension Firestore {
     nonisolated(nonsending) func perform(_ recorder: WriteRecorder) async throws {
         if Task.isCancelled { throw NSError.taskWasCancelled }
         let error: RequestError? = await waiting { cancellation, completion in
-            submit(recorder, tracking: [], cancellation: cancellation, completion: completion)
+            submit(recorder, cancellation: cancellation, completion: completion)
         }
         if let error { throw error.asNSError }
     }
@@ -46,7 +45,7 @@ extension Firestore {
     }
 
     private func submit(
-        _ recorder: WriteRecorder, tracking documents: [String], cancellation: Cancellation? = nil,
+        _ recorder: WriteRecorder, cancellation: Cancellation? = nil,
         completion: @escaping @Sendable (RequestError?) -> Void
     ) {
         checkUsable()
@@ -60,14 +59,14 @@ extension Firestore {
         // An empty batch.
         if recorder.documents.isEmpty { return completion(nil) }
         let request = recorder.writes.request()
-        guard pendingWrites.begin(documents: documents, byteCount: request.count) else {
+        guard pendingWrites.begin(byteCount: request.count) else {
             return completion(
                 RequestError(
                     .resourceExhausted, "More than \(pendingWrites.bytesMax) bytes of writes are pending."))
         }
         engine.write(request, cancellation: cancellation) { [pendingWrites] error in
             // First the ledger: code that gets the acknowledgement may read at once.
-            pendingWrites.finish(documents: documents, byteCount: request.count)
+            pendingWrites.finish(byteCount: request.count)
             completion(error)
         }
     }

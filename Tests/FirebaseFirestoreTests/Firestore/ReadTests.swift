@@ -172,9 +172,9 @@ import Testing
     func `Totals do not wait for pending writes while the network is disabled`() async throws {
         try await firestore.disableNetwork()
         books.document("b1").setData(["title": "x"], completion: nil)
-        #expect(firestore.pendingWrites.hasWrites(to: .collection("books")))
+        #expect(firestore.pendingWrites.count == 1)
         let hasBegun = Mutex(false)
-        firestore.afterPendingWrites(to: .collection("books"), nil) { hasBegun.withLock { $0 = true } }
+        firestore.afterPendingWrites(in: ReadScope(collection: "books"), nil) { hasBegun.withLock { $0 = true } }
         #expect(hasBegun.withLock { $0 })
         do {
             _ = try await books.count.getAggregation(source: .server)

@@ -19,15 +19,17 @@ struct UserTests {
         return parts.joined(separator: ".") + ".x"
     }
 
-    /// A program whose user changes; the first one is ada.
+    /// A program whose user changes; the first one is ada, or another one.
     private struct Program {
         private final class CurrentUser: Sendable { let name = Mutex("ada") }
 
         private let user = CurrentUser()
         let firestore: Firestore
 
-        init(_ server: FakeServer) {
-            firestore = TestFirestore.make(host: server.address)
+        /// - Parameter cache: the directory of a persistent cache.
+        init(_ server: FakeServer, _ name: String = "ada", cache: String? = nil) {
+            firestore = TestFirestore.make(host: server.address, project: "users", cache: cache)
+            user.name.withLock { $0 = name }
             let settings = firestore.settings
             settings.tokenProvider = { [user] _ in UserTests.token(user.name.withLock { $0 }) }
             firestore.settings = settings
@@ -111,7 +113,9 @@ struct UserTests {
         try await eventually("bob does not see what ada has written") { await Self.number(reference) == nil }
         let ends = Mutex<[String]>([])
         func total(_ end: String, _ collection: String) {
-            firestore.afterPendingWrites(to: .collection(.init(collection)), nil) { ends.withLock { $0.append(end) } }
+            firestore.afterPendingWrites(in: ReadScope(collection: collection), nil) {
+                ends.withLock { $0.append(end) }
+            }
         }
         firestore.document("other/d").setData(["n": 2], completion: nil)
         total("bob's own writes", "other")
@@ -121,5 +125,37 @@ struct UserTests {
         // The end of the client ends the other one.
         try await firestore.terminate()
         #expect(ends.withLock { $0 } == ["ada's writes", "bob's own writes"])
+    }
+
+    @Test
+    func
+        `As the first call, waitForPendingWrites waits for the user of the program and not for that of the last one`()
+        async throws
+    {
+        let refusals = Mutex(Int.max)
+        let database = ScriptedDatabase()
+        let server = try FakeServer { call in
+            let isRefused = refusals.withLock { count in
+                defer { count = max(0, count - 1) }
+                return count > 0
+            }
+            return call.method == .commit && isRefused ? .fail(.unavailable, "later") : database.react(to: call)
+        }
+        let directory = TemporaryDirectory("users")
+        let cache = directory.path(of: "cache")
+        var program = Program(server, cache: cache)
+        program.firestore.document("c/d").setData(["n": 1], completion: nil)
+        await server.waitForCalls(1)
+        program.become("bob")
+        let firestore = program.firestore
+        try await eventually("bob does not see what ada has written") {
+            await Self.number(firestore.document("c/d")) == nil
+        }
+        try await firestore.terminate()
+        refusals.withLock { $0 = 3 }
+        program = Program(server, cache: cache)
+        try await program.firestore.waitForPendingWrites()
+        #expect(database.writes.count == 1)
+        try await program.firestore.terminate()
     }
 }
