@@ -22,7 +22,7 @@ package struct BatchIdentity: Hashable, Sendable {
 ///       | write, varint | transform, varint | is present, 1 | length | value |, for each base value
 ///     | request ... |
 ///
-/// Batches of format 1 have no user.
+/// Batches of format 1 have no user. Those of format 3 are from before their user was known.
 package struct LocalBatch: Sendable {
     /// The value of a field when a transform of it was written, on which the local result is based. So a change of the
     /// server's document does not apply an increment twice.
@@ -37,7 +37,10 @@ package struct LocalBatch: Sendable {
     package let number: UInt64
     package let identity: BatchIdentity
     /// Whose batch it is; empty for nobody's.
-    package internal(set) var user: String
+    package private(set) var user: String
+    /// Whether the batch was written before its user was known: it becomes that of the first user who is known, in
+    /// whatever process. Until then `user` is that of the process before.
+    package private(set) var isUnclaimed: Bool
     /// A `CommitRequest`.
     package let request: [UInt8]
     /// When the program wrote, in microseconds since 1970.
@@ -53,14 +56,16 @@ package struct LocalBatch: Sendable {
 
     private static let format: UInt8 = 2
     private static let formatWithoutUser: UInt8 = 1
+    private static let formatOfUnclaimed: UInt8 = 3
 
     init(
-        number: UInt64, identity: BatchIdentity, user: String, request: [UInt8], localMicroseconds: UInt64,
-        database: DatabaseName
+        number: UInt64, identity: BatchIdentity, user: String, isUnclaimed: Bool, request: [UInt8],
+        localMicroseconds: UInt64, database: DatabaseName
     ) {
         self.number = number
         self.identity = identity
         self.user = user
+        self.isUnclaimed = isUnclaimed
         self.request = request
         self.localMicroseconds = localMicroseconds
         let list = Self.read(request, database)
@@ -74,6 +79,14 @@ package struct LocalBatch: Sendable {
         self.list = list
         self.paths = paths
         self.writesOfPath = writesOfPath
+    }
+
+    /// The batch as that of the first user who is known.
+    func claimed(by user: String) -> LocalBatch {
+        var batch = self
+        batch.user = user
+        batch.isUnclaimed = false
+        return batch
     }
 
     /// The writes of a document, as indexes of the list in their order; empty for a document that the batch does not
@@ -113,7 +126,7 @@ package struct LocalBatch: Sendable {
 
     func encoded() -> [UInt8] {
         var writer = ByteBuffer(capacity: request.count + 64)
-        writer.append(byte: Self.format)
+        writer.append(byte: isUnclaimed ? Self.formatOfUnclaimed : Self.format)
         writer.append(littleEndian: localMicroseconds)
         writer.append(littleEndian: identity.sessionHigh)
         writer.append(littleEndian: identity.sessionLow)
@@ -138,14 +151,14 @@ package struct LocalBatch: Sendable {
         do throws(InvalidDocument) {
             var reader = WireReader(stored)
             let format = stored.byteCount > 0 ? stored[byteAt: 0] : 0
-            guard [Self.format, Self.formatWithoutUser].contains(format) else {
+            guard [Self.format, Self.formatWithoutUser, Self.formatOfUnclaimed].contains(format) else {
                 throw InvalidDocument(.invalidTag, offset: 0)
             }
             reader.position = 1
             let time = try reader.fixed64()
             let identity = BatchIdentity(
                 sessionHigh: try reader.fixed64(), sessionLow: try reader.fixed64(), sequence: try reader.fixed64())
-            let user = format == Self.format ? String(repairingUTF8: try reader.lengthDelimited()) : ""
+            let user = format == Self.formatWithoutUser ? "" : String(repairingUTF8: try reader.lengthDelimited())
             var bases: [Base] = []
             for _ in 0..<(try reader.varint()) {
                 let write = Int(truncatingIfNeeded: try reader.varint())
@@ -157,8 +170,8 @@ package struct LocalBatch: Sendable {
             }
             let request = [UInt8](copying: stored.extracting(reader.position..<stored.byteCount))
             self.init(
-                number: number, identity: identity, user: user, request: request, localMicroseconds: time,
-                database: database)
+                number: number, identity: identity, user: user, isUnclaimed: format == Self.formatOfUnclaimed,
+                request: request, localMicroseconds: time, database: database)
             self.bases = bases
         } catch {
             throw RequestError(.dataLoss, "A pending write in the cache is damaged.")

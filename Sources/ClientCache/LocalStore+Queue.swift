@@ -17,9 +17,8 @@ extension LocalStore {
         begin()
         defer { finishReading() }
         var batch = LocalBatch(
-            number: nextBatchNumber, identity: identity, user: users.current, request: request,
-            localMicroseconds: configuration.clock(),
-            database: configuration.database)
+            number: nextBatchNumber, identity: identity, user: users.current, isUnclaimed: !users.isKnown,
+            request: request, localMicroseconds: configuration.clock(), database: configuration.database)
         let locations = batch.paths.map { LocalLocation(path: $0) }
         var states: [(MaybeDocument, wasPending: Bool)] = []
         for location in locations { states.append((try visibleState(location), isPending(location.path))) }
@@ -28,7 +27,7 @@ extension LocalStore {
             batch.bases = OverlayApplication.bases(of: batch) { path in documents[path] ?? nil }
         }
         remember(batch)
-        users.noteBatch(batch.number)
+        users.note(batch)
         do throws(RequestError) {
             // No other process opens what is in memory.
             if configuration.directory != nil { put(LocalKey.batch(batch.number), batch.encoded()) }

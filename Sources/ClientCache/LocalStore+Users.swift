@@ -12,29 +12,34 @@ extension LocalStore {
     /// Applies the pending writes of a user instead of those of the one before, which stay in the store. Cached
     /// documents are of all users.
     ///
-    /// Batches that were written before the first call are those of its user.
+    /// Batches that were written before the first call are those of its user, also those of earlier processes that
+    /// ended before theirs.
     ///
     /// - Parameter user: empty for nobody.
     /// - Returns: what has changed for the program.
+    /// - Throws: RESOURCE_EXHAUSTED if the disk is full. Nothing is changed then.
     package func use(user: String) throws(RequestError) -> [LocalChange] {
-        let claimed = users.becomeKnown()
-        if user.hasSameUTF8(as: users.current) { return [] }
         begin()
         defer { finishReading() }
-        let (before, othersBefore) = (queue, users.others)
-        var after = users.others.values.filter { $0.user.hasSameUTF8(as: user) }
-        for var batch in before where claimed.contains(batch.number) {
-            batch.user = user
-            if configuration.directory != nil { put(LocalKey.batch(batch.number), batch.encoded()) }
-            after.append(batch)
+        let claimed = users.unclaimed.compactMap { number in batch(number)?.claimed(by: user) }
+        if configuration.directory != nil {
+            for batch in claimed { put(LocalKey.batch(batch.number), batch.encoded()) }
         }
+        if user.hasSameUTF8(as: users.current) {
+            try commit()
+            for batch in claimed { replace(batch) }
+            users.become(user)
+            return []
+        }
+        let (before, othersBefore) = (queue, users.others)
+        let after = users.others.values.filter { $0.user.hasSameUTF8(as: user) } + claimed
         var states: [[UInt8]: (remote: MaybeDocument, wasPending: Bool)] = [:]
         for path in (before + after).flatMap(\.paths) where states[path] == nil {
             states[path] = (try remoteState(LocalLocation(path: path)), isPending(path))
         }
         replaceQueue(by: after)
         for batch in after { users.others[batch.number] = nil }
-        for batch in before where !claimed.contains(batch.number) { users.others[batch.number] = batch }
+        for batch in before where !users.unclaimed.contains(batch.number) { users.others[batch.number] = batch }
         do throws(RequestError) {
             var changes: [LocalChange] = []
             for (path, state) in states {
@@ -43,7 +48,7 @@ extension LocalStore {
             }
             put(LocalKey.user, Array(user.utf8))
             try commit()
-            users.current = user
+            users.become(user)
             return changes
         } catch {
             replaceQueue(by: before)

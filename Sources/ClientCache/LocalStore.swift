@@ -216,8 +216,13 @@ package final class LocalStore {
         let user = try value(forKey: LocalKey.user) ?? []
         users.current = String(repairingUTF8: user.byteSpan)
         for batch in found {
-            if batch.user.hasSameUTF8(as: users.current) { remember(batch) } else { users.others[batch.number] = batch }
             nextBatch = max(nextBatch, batch.number + 1)
+            if batch.isUnclaimed || batch.user.hasSameUTF8(as: users.current) {
+                remember(batch)
+                users.note(batch)
+            } else {
+                users.others[batch.number] = batch
+            }
         }
     }
 
@@ -420,6 +425,9 @@ package final class LocalStore {
         nextBatch = max(nextBatch, batch.number + 1)
         for path in batch.paths { batchesOfDocument[path, default: PendingDocument()].append(batch.number) }
     }
+
+    /// Replaces a pending batch by one with the same number and documents.
+    func replace(_ batch: LocalBatch) { batches[batch.number] = batch }
 
     func forget(_ batch: LocalBatch) {
         batches[batch.number] = nil

@@ -86,6 +86,33 @@ struct LocalUsersTests: LocalStoreFixture {
         again.close()
     }
 
+    @Test(arguments: ["ada", "bob"])
+    func `Writes of processes that end before their user is known are those of the first user who is known`(
+        user: String
+    ) throws {
+        let earlier = try Self.open(directory.path)
+        _ = try earlier.use(user: "ada")
+        earlier.close()
+        for (sequence, id) in [(1 as UInt64, "a"), (2, "b")] {
+            let store = try Self.open(directory.path)
+            _ = try write(store, id, .set(5), sequence)
+            #expect(try number(store, "a") == 5 && !store.isUserKnown)
+            store.close()
+        }
+        var store = try Self.open(directory.path)
+        #expect(try number(store, "a") == 5 && number(store, "b") == 5)
+        _ = try store.use(user: user)
+        #expect(try number(store, "a") == 5 && number(store, "b") == 5)
+        #expect(store.queue.map(\.user) == [user, user])
+        store.close()
+        // From then on nobody else gets them.
+        store = try Self.open(directory.path)
+        _ = try store.use(user: "eve")
+        #expect(try number(store, "a") == nil && number(store, "b") == nil)
+        #expect(store.isQueueEmpty && store.allBatches.map(\.user) == [user, user])
+        store.close()
+    }
+
     @Test
     func `A reply to a write of another user removes it, and changes nothing that is seen`() throws {
         let store = try Self.open(directory.path)

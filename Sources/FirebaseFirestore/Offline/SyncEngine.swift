@@ -151,8 +151,8 @@ final class SyncEngine: @unchecked Sendable {
         let orders = left.map { batch in
             let isCounted = pendingWrites.begin(byteCount: 0)
             return order(
-                batch.number, batch.request, CommitSequence.Ticket(batch.identity), user: batch.user,
-                wasAccepted: true, cancellation: nil
+                batch.number, batch.request, CommitSequence.Ticket(batch.identity),
+                user: batch.isUnclaimed ? nil : batch.user, wasAccepted: true, cancellation: nil
             ) { error in
                 if isCounted { pendingWrites.finish(byteCount: 0) }
                 guard let error, error.code != .cancelled else { return }

@@ -158,4 +158,27 @@ struct UserTests {
         #expect(database.writes.count == 1)
         try await program.firestore.terminate()
     }
+
+    @Test
+    func `Writes of a program that ends before it has a token are sent with the token of its next start`() async throws
+    {
+        let database = ScriptedDatabase()
+        let server = try FakeServer { database.react(to: $0) }
+        let directory = TemporaryDirectory("users")
+        let cache = directory.path(of: "cache")
+        var program = Program(server, cache: cache)
+        try await program.firestore.document("c/d").setData(["n": 1])
+        try await program.firestore.terminate()
+        // Offline, so nobody asks who the user is.
+        program = Program(server, "bob", cache: cache)
+        try await program.firestore.disableNetwork()
+        program.firestore.document("c/d").setData(["n": 2], completion: nil)
+        #expect(await Self.number(program.firestore.document("c/d")) == 2)
+        try await program.firestore.terminate()
+        program = Program(server, "bob", cache: cache)
+        try await program.firestore.waitForPendingWrites()
+        #expect(database.writes.map { $0.fields.last } == [1, 2])
+        #expect(server.calls.last { $0.method == .commit }?.authorization == "Bearer \(Self.token("bob"))")
+        try await program.firestore.terminate()
+    }
 }
