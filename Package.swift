@@ -353,7 +353,9 @@ let package = Package(
         tests(
             "WriteEngineTests", ["Basics", "DocumentModel", "WriteEngine", "StoreTestSupport"],
             resources: [.copy("WriteScripts")]),
-        tests("ClientCacheTests", ["Basics", "DocumentModel", "FirestoreMessages", "ClientCache", "QueryEngine"]),
+        tests(
+            "ClientCacheTests",
+            ["Basics", "DocumentModel", "FirestoreMessages", "ClientCache", "QueryEngine", "Storage"]),
         tests(
             "DocumentStoreTests",
             [
@@ -455,7 +457,8 @@ let package = Package(
         tests(
             "FirebaseFirestoreTests",
             [
-                "client-programs", "Basics", "HearthClient", "FirebaseFirestore", "FirebaseCore", "Firebase",
+                "client-programs", "Basics", "ClientCache", "HearthClient", "FirebaseFirestore", "FirebaseCore",
+                "Firebase",
                 "FirebaseFirestoreSwift", "DocumentCoding", "DocumentModel", "QueryEngine", "DocumentStore",
                 "FirestoreMessages", "FirestoreJSON", "Calls", "EventLoops", "Connections", "NativeProtocol", "Server",
                 "TypedFirestore",

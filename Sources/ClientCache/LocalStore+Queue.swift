@@ -47,6 +47,7 @@ extension LocalStore {
     /// applied again once for each document at most.
     ///
     /// - Parameter replies: in the order of the batches. Those to other batches have no effect.
+    /// - Throws: RESOURCE_EXHAUSTED if the disk is full. Nothing is changed then; the same replies may be given again.
     package func settle(_ replies: [BatchReply]) throws(RequestError) -> SettledBatches {
         begin()
         defer { finishReading() }
@@ -54,9 +55,6 @@ extension LocalStore {
         var numbers: Set<UInt64> = []
         var documents = SettledDocuments()
         for reply in replies {
-            if users.others.removeValue(forKey: reply.number) != nil, configuration.directory != nil {
-                delete(LocalKey.batch(reply.number))
-            }
             guard let batch = batch(reply.number), numbers.insert(reply.number).inserted else { continue }
             batches.append(batch)
             for path in batch.paths { documents.append(batch, reply.outcome, at: path) }
@@ -67,17 +65,22 @@ extension LocalStore {
             let remote = try remoteState(location)
             states.append((location, newState(of: document, remote), localResult(of: document, remote)))
         }
-        for batch in batches {
-            forget(batch)
-            if configuration.directory != nil { delete(LocalKey.batch(batch.number)) }
+        let others = replies.compactMap { users.others.removeValue(forKey: $0.number) }
+        for batch in batches { forget(batch) }
+        do throws(RequestError) {
+            if configuration.directory != nil { for batch in batches + others { delete(LocalKey.batch(batch.number)) } }
+            var settled = SettledBatches()
+            for (location, state, previous) in states {
+                settled.changes.append(try store(state, at: location, wasPending: true, previous: previous))
+            }
+            try commit()
+            settled.acknowledgedNames = documents.all.filter(\.isAcknowledged).map { name($0.path) }
+            return settled
+        } catch {
+            for batch in batches { putBack(batch) }
+            for batch in others { users.others[batch.number] = batch }
+            throw error
         }
-        var settled = SettledBatches()
-        for (location, state, previous) in states {
-            settled.changes.append(try store(state, at: location, wasPending: true, previous: previous))
-        }
-        try commit()
-        settled.acknowledgedNames = documents.all.filter(\.isAcknowledged).map { name($0.path) }
-        return settled
     }
 
     /// The server's state of a document after its batches.

@@ -4,7 +4,7 @@ package import Basics
 package import DocumentModel
 internal import Indexing
 internal import MemoryEngine
-internal import Storage
+package import Storage
 internal import StorageEngines
 
 /// What a client keeps of one database, in memory or in a directory.
@@ -31,6 +31,8 @@ package final class LocalStore {
         package var isEager = false
         /// Microseconds since 1970.
         package var clock: @Sendable () -> UInt64 = { SystemClock.microseconds() }
+        /// For tests: what file operations fail with, as in `EngineOptions`.
+        package var fault: (@Sendable (FileOperation) -> Int32)?
 
         package init(database: DatabaseName, directory: String? = nil, bytesMax: Int? = nil) {
             self.database = database
@@ -132,6 +134,7 @@ package final class LocalStore {
         options.logSegmentBytes = 1 << 20
         options.logSpareSegmentsMax = 1
         options.diskReserveBytes = 0
+        options.fault = configuration.fault
         do {
             let volume = configuration.directory == nil ? MemoryVolume() : nil
             return try StorageEngine.open(
@@ -424,6 +427,12 @@ package final class LocalStore {
         batches[batch.number] = batch
         nextBatch = max(nextBatch, batch.number + 1)
         for path in batch.paths { batchesOfDocument[path, default: PendingDocument()].append(batch.number) }
+    }
+
+    /// A batch that was forgotten is pending all the same.
+    func putBack(_ batch: LocalBatch) {
+        batches[batch.number] = batch
+        for path in batch.paths { batchesOfDocument[path, default: PendingDocument()].insert(batch.number) }
     }
 
     /// Replaces a pending batch by one with the same number and documents.

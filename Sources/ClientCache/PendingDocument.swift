@@ -1,5 +1,7 @@
 // The pending batches of one document.
 
+internal import Basics
+
 /// The numbers of the batches that change a document, in their order, and whether their local result can be kept when
 /// the state that they are applied to changes.
 struct PendingDocument {
@@ -15,6 +17,12 @@ struct PendingDocument {
 
     /// - Parameter number: above all others.
     mutating func append(_ number: UInt64) { all.append(number) }
+
+    /// Adds a batch anywhere. What was known of the local result is not known any more.
+    mutating func insert(_ number: UInt64) {
+        all.insert(number, at: all[head...].partitioningIndex { $0 > number })
+        isRegular = false
+    }
 
     /// Removes a batch. The first one costs constant time on average.
     mutating func remove(_ number: UInt64) {

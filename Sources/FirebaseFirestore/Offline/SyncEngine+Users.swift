@@ -9,14 +9,21 @@ extension SyncEngine {
     /// The token is of another user, or the first one is there.
     ///
     /// - Parameter user: nil for none. May be called on any thread, before calls show the token.
-    func userChanged(_ user: String?) { queue.async { self.use(user ?? "") } }
+    func userChanged(_ user: String?) {
+        queue.async {
+            self.nextUser = user ?? ""
+            self.useNextUser()
+        }
+    }
 
-    private func use(_ user: String) {
-        if isClosed { return }
+    /// Tries again after a pause if the store cannot change the user, because its disk is full.
+    private func useNextUser() {
+        guard !isClosed, let user = nextUser else { return }
         let isOther = !user.hasSameUTF8(as: store.user)
         let wasKnown = store.isUserKnown
         do throws(RequestError) {
             let changes = try store.use(user: user)
+            nextUser = nil
             if wasKnown, isOther {
                 stream?.restart()
                 endWriteWaits(RequestError(.cancelled, "The user has changed before all writes were settled."))
@@ -25,6 +32,7 @@ extension SyncEngine {
             resumeWriteWaits()
         } catch {
             report(error)
+            queue.async(after: Self.pause) { [weak self] in self?.useNextUser() }
         }
     }
 }

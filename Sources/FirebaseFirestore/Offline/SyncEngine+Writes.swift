@@ -3,6 +3,7 @@
 
 import Basics
 import ClientCache
+import Dispatch
 import DocumentModel
 import FirestoreMessages
 import HearthClient
@@ -42,6 +43,9 @@ extension SyncEngine {
         let completion: WriteCompletion
     }
 
+    /// What the server has replied to a batch.
+    typealias SentReply = (batch: SentBatch, result: Result<[UInt8], RequestError>)
+
     /// Applies a batch for the program, and sends it.
     ///
     /// - Parameters:
@@ -72,7 +76,7 @@ extension SyncEngine {
     /// Processes events: first the replies, then the writes, each kind in its order. No write depends on a reply that
     /// came after it. What they change in the store is one commit.
     func take(_ events: [WriteEvent]) {
-        var replies: [(SentBatch, Result<[UInt8], RequestError>)] = []
+        var replies: [SentReply] = []
         var orders: [HearthClient.OrderedCommit] = []
         var endings: [(WriteCompletion, RequestError?)] = []
         if !isClosed { store.beginGroup() }
@@ -85,7 +89,7 @@ extension SyncEngine {
                 endings.append((batch.completion, nil))
             }
         }
-        let areSettled = !replies.isEmpty && settle(replies)
+        let settled = settle(replies)
         for event in events {
             guard case .write(let request, let cancellation, let completion) = event.kind else { continue }
             do throws(RequestError) {
@@ -94,26 +98,26 @@ extension SyncEngine {
                 endings.append((completion, error))
             }
         }
-        if areSettled { collectEagerly() }
+        if !settled.isEmpty { collectEagerly() }
         do throws(RequestError) {
             if !isClosed { try store.endGroup() }
         } catch {
             report(error)
         }
-        if areSettled {
-            let finished = replies.map(\.0.ticket)
-            // Only now will no process send the batches again.
-            store.whenDurable { [numbers] in for ticket in finished { numbers.finish(ticket) } }
+        if !settled.isEmpty {
+            // Only then will no process send the batches again.
+            store.whenDurable { [numbers] in for batch in settled { numbers.finish(batch.ticket) } }
         }
         client.commitInOrder(orders, of: numbers)
         for (completion, error) in endings { completion(error) }
-        if areSettled { resumeWriteWaits() }
+        if !settled.isEmpty { resumeWriteWaits() }
     }
 
     private func enqueue(
         _ request: [UInt8], _ cancellation: Cancellation?, _ completion: @escaping WriteCompletion
     ) throws(RequestError) -> HearthClient.OrderedCommit {
         if isClosed { throw RequestError(.cancelled, "The client is closed.") }
+        if nextUser != nil { throw RequestError(.resourceExhausted, "The cache has no room to change the user.") }
         let ticket = numbers.begin()
         do throws(RequestError) {
             let (number, changes) = try store.enqueue(request, identity: ticket.identity)
@@ -126,22 +130,33 @@ extension SyncEngine {
         }
     }
 
-    /// Removes the batches from the queue to which the server has replied.
+    /// Removes the batches from the queue to which the server has replied. If the store cannot take the replies, it
+    /// gets them again after a pause.
     ///
-    /// - Returns: whether they were removed. Batches stay in the queue if the client ends its calls.
-    private func settle(_ replies: [(SentBatch, Result<[UInt8], RequestError>)]) -> Bool {
-        if isClosed { return false }
+    /// - Returns: the batches that were removed. Batches stay in the queue if the client ends its calls.
+    private func settle(_ replies: [SentReply]) -> [SentBatch] {
+        if isClosed { return [] }
+        let isFirst = unsettled.isEmpty
+        unsettled += replies
+        if unsettled.isEmpty || isSettlingLater { return [] }
         do throws(RequestError) {
-            let settled = try store.settle(replies.map { BatchReply($0.number, Self.outcome($1)) })
+            let settled = try store.settle(unsettled.map { BatchReply($0.batch.number, Self.outcome($0.result)) })
             if !readsInFlight.isEmpty {
                 eventNumber += 1
                 for name in settled.acknowledgedNames { acknowledged.append((eventNumber, name)) }
             }
             broadcast(settled.changes)
-            return true
+            defer { unsettled = [] }
+            return unsettled.map(\.batch)
         } catch {
-            report(error)
-            return false
+            if isFirst { report(error) }
+            isSettlingLater = true
+            queue.async(after: Self.pause) { [weak self] in
+                guard let self else { return }
+                isSettlingLater = false
+                take([])
+            }
+            return []
         }
     }
 

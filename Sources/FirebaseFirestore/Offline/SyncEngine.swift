@@ -121,6 +121,14 @@ final class SyncEngine: @unchecked Sendable {
     var eventNumber = 0
     /// Queries whose results the server has sent in answer to a read.
     var readQueries = RecentKeys(countMax: 1000)
+    /// Replies that the store has not taken, because its disk is full.
+    var unsettled: [SentReply] = []
+    /// Whether the store gets them again after a pause.
+    var isSettlingLater = false
+    /// The user of the program, until the store has changed to this user.
+    var nextUser: String?
+    /// Time between two attempts to change a store whose disk is full.
+    static let pause = DispatchTimeInterval.seconds(1)
     /// Calls that wait for pending writes.
     var writeWaits: [WriteWait] = []
     let nextWriteWait = Atomic<Int>(1)

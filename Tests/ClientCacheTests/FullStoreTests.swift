@@ -1,0 +1,111 @@
+// A client's store whose disk is full.
+
+import Basics
+import ClientCache
+import DocumentModel
+import FirestoreMessages
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(20)))
+struct FullStoreTests: LocalStoreFixture {
+    /// A store with a disk that can be full.
+    private struct Disk {
+        private final class Switch: Sendable { let isFull = Atomic(false) }
+
+        private let disk = Switch()
+        private let directory = TemporaryDirectory("full-store")
+        let store: LocalStore
+
+        init() throws {
+            var configuration = LocalStore.Configuration(
+                database: FullStoreTests.database, directory: directory.path(of: "cache"))
+            configuration.fault = { [disk] operation in
+                let needsRoom = [.allocateSegment, .allocateRun, .writeRun].contains(operation)
+                return needsRoom && disk.isFull.load(ordering: .relaxed) ? ENOSPC : 0
+            }
+            store = try LocalStore(configuration) { _ in }
+        }
+
+        func setFull(_ isFull: Bool) { disk.isFull.store(isFull, ordering: .relaxed) }
+
+        func reopened() throws -> LocalStore {
+            store.close()
+            return try FullStoreTests.open(directory.path(of: "cache"))
+        }
+
+        /// Writes documents until there is no room for another one.
+        ///
+        /// - Returns: the numbers of the batches, four at least.
+        func fill() throws -> [UInt64] {
+            var batches: [UInt64] = []
+            let text = Value.string(String(repeating: "x", count: 100_000))
+            guard case .found(let fields, _, _) = FullStoreTests.found("", ["text": text], at: 1).content else {
+                return []
+            }
+            let error = #expect(throws: RequestError.self) {
+                while true {
+                    setFull(batches.count > 3)
+                    var writes = CommitWrites(database: FullStoreTests.database)
+                    writes.set(FullStoreTests.name("a\(batches.count)"), fields: fields)
+                    let identity = FullStoreTests.identity(UInt64(batches.count))
+                    batches.append(try store.enqueue(writes.request(), identity: identity).number)
+                    try #require(batches.count < 100)
+                }
+            }
+            #expect(error?.code == .resourceExhausted)
+            return batches
+        }
+    }
+
+    private func isPending(_ store: LocalStore) throws -> Bool? {
+        try store.state(of: Self.name("a0")).document?.hasPendingWrites
+    }
+
+    @Test
+    func `Replies that find no room on the disk change nothing, and are taken later`() async throws {
+        let disk = try Disk()
+        let store = disk.store
+        _ = try store.use(user: "ada")
+        let other = try store.enqueue(Self.request([("other", .set(1))]), identity: Self.identity(99)).number
+        _ = try store.use(user: "bob")
+        let batches = try disk.fill()
+        let replies = ([other] + batches).map { number in
+            let result = WriteResult(updateMicroseconds: number + 10)
+            return BatchReply(number, .acknowledged(results: [result], commitMicroseconds: number + 10))
+        }
+        let refusal = #expect(throws: RequestError.self) { try store.settle(replies) }
+        #expect(refusal?.code == .resourceExhausted)
+        #expect(store.allBatches.map(\.number) == [other] + batches && store.queue.map(\.number) == batches)
+        #expect(try store.staleOverlays().isEmpty && isPending(store) == true)
+        disk.setFull(false)
+        try await eventually("there is room again") { (try? store.settle(replies)) != nil }
+        #expect(try store.allBatches.isEmpty && isPending(store) == false)
+        let again = try disk.reopened()
+        #expect(try again.allBatches.isEmpty && isPending(again) == false)
+        again.close()
+    }
+
+    @Test(arguments: ["", "ada"])
+    func `A user whose writes find no room on the disk is not known, and becomes known later`(user: String) async throws
+    {
+        let disk = try Disk()
+        let store = disk.store
+        // Before the user is known.
+        let batches = try disk.fill()
+        let refusal = #expect(throws: RequestError.self) { try store.use(user: user) }
+        #expect(refusal?.code == .resourceExhausted)
+        #expect(!store.isUserKnown && store.queue.map(\.number) == batches)
+        #expect(try store.staleOverlays().isEmpty && isPending(store) == true)
+        disk.setFull(false)
+        try await eventually("there is room again") { (try? store.use(user: user)) != nil }
+        #expect(store.isUserKnown && store.queue.map(\.user) == batches.map { _ in user })
+        let again = try disk.reopened()
+        _ = try again.use(user: "eve")
+        #expect(try again.isQueueEmpty && isPending(again) == nil)
+        #expect(again.allBatches.map(\.user) == batches.map { _ in user })
+        again.close()
+    }
+}
