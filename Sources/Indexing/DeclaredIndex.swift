@@ -304,13 +304,10 @@ package struct DeclaredIndexes: ~Copyable {
         }
         if DeclaredIndexes.haveSameFields(old, new, index.shape) { return }
         let value = isCut ? document.key : document.key.extracting(0..<0)
-        if old.isEmpty || new.isEmpty {
-            walkElements(of: old, at: contains.field, index, document, for: .removal, value, into: &sink)
-            walkElements(of: new, at: contains.field, index, document, for: .addition, value, into: &sink)
-            return
+        walkElements(of: new, at: contains.field, index, document) { changes, key in changes.want(key) }
+        walkElements(of: old, at: contains.field, index, document) { changes, key in
+            if changes.isToRemove(key) { sink.remove(entry: key.bytes) }
         }
-        walkElements(of: new, at: contains.field, index, document, for: .wanted, value, into: &sink)
-        walkElements(of: old, at: contains.field, index, document, for: .comparison, value, into: &sink)
         changes.finish(value: value, into: &sink)
     }
 
@@ -327,21 +324,14 @@ package struct DeclaredIndexes: ~Copyable {
         return before.equalsBytes(after)
     }
 
-    /// Bytes of an array from which on each element has one entry, however often it is there: a document may repeat
-    /// one 250,000 times. In shorter arrays this costs more than it saves.
+    /// Bytes of an array from which on the entry of an element is written once, however often the element is there: a
+    /// document may repeat one 250,000 times. In shorter arrays this costs more than it saves.
     private static let repeatingBytesMin = 16 << 10
 
-    /// What the elements of an array are walked for.
-    private enum Purpose {
-        /// All entries go, or come.
-        case removal, addition
-        /// The entries of the new array are noted in `changes`; those of the old one are compared with them.
-        case wanted, comparison
-    }
-
-    private mutating func walkElements<Sink: IndexEntrySink & ~Copyable>(
+    /// Calls `body` with the entries by the elements of an array.
+    private mutating func walkElements(
         of fields: RawSpan, at field: FieldPath, _ index: DeclaredIndex, _ document: borrowing IndexedDocument,
-        for purpose: Purpose, _ entryValue: RawSpan, into sink: inout Sink
+        _ body: (inout ElementChanges, borrowing ByteBuffer) -> Void
     ) {
         guard let value = DocumentBytes.value(at: field, in: fields), let wire = WireValue(value),
             var elements = wire.elements
@@ -350,12 +340,7 @@ package struct DeclaredIndexes: ~Copyable {
         while let element = elements.next() {
             if mayRepeat, seen.insert(element, hash: ByteTable.hash(element), value: 0) != nil { continue }
             guard DeclaredIndexes.write(index, document, fields, element: element, suffix, into: &key) else { continue }
-            switch purpose {
-            case .removal: sink.remove(entry: key.bytes)
-            case .addition: sink.put(entry: key.bytes, value: entryValue)
-            case .wanted: changes.want(key)
-            case .comparison: if changes.isToRemove(key) { sink.remove(entry: key.bytes) }
-            }
+            body(&changes, key)
         }
         if mayRepeat { seen.removeAll() }
     }

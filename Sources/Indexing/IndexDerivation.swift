@@ -198,17 +198,16 @@ package struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
         _ document: borrowing IndexedDocument, _ field: UInt64, from old: RawSpan, to new: RawSpan,
         into sink: inout Sink
     ) {
-        let writesBoth = !old.isEmpty && !new.isEmpty
         if !new.isEmpty, let wire = WireValue(new), var elements = wire.elements {
             while let element = elements.next() {
                 Self.write(.elements, document, field, element, into: &key)
-                if writesBoth { changes.want(key) } else { sink.put(entry: key.bytes) }
+                changes.want(key)
             }
         }
         if !old.isEmpty, let wire = WireValue(old), var elements = wire.elements {
             while let element = elements.next() {
                 Self.write(.elements, document, field, element, into: &key)
-                if !writesBoth || changes.isToRemove(key) { sink.remove(entry: key.bytes) }
+                if changes.isToRemove(key) { sink.remove(entry: key.bytes) }
             }
         }
         changes.finish(value: new.extracting(first: 0), into: &sink)

@@ -16,15 +16,19 @@ struct EntryChangeTests {
     private struct Entries: IndexEntrySink {
         var all: [[UInt8]: [UInt8]] = [:]
         var changed: Set<[UInt8]> = []
+        /// How often entries were written or removed.
+        var changeCount = 0
 
         mutating func put(entry key: RawSpan) { put(entry: key, value: key.extracting(0..<0)) }
 
         mutating func remove(entry key: RawSpan) {
+            changeCount += 1
             changed.insert([UInt8](copying: key))
             all[[UInt8](copying: key)] = nil
         }
 
         mutating func put(entry key: RawSpan, value: RawSpan) {
+            changeCount += 1
             changed.insert([UInt8](copying: key))
             all[[UInt8](copying: key)] = [UInt8](copying: value)
         }
@@ -81,7 +85,7 @@ struct EntryChangeTests {
         mutating func entries(of fields: MapValue) throws -> Entries {
             var entries = Entries()
             try change(&entries, from: [:], to: fields)
-            entries.changed = []
+            (entries.changed, entries.changeCount) = ([], 0)
             return entries
         }
     }
@@ -117,6 +121,7 @@ struct EntryChangeTests {
                 let place = "seed \(seed), round \(round), \(shape?.properties ?? "all fields"): \(fields) to \(next)"
                 #expect(entries.all == expected.all, "\(place)")
                 #expect(entries.changed == before.difference(from: expected), "\(place)")
+                #expect(entries.changed.count == entries.changeCount, "\(place)")
                 fields = next
             }
         }
@@ -153,6 +158,21 @@ struct EntryChangeTests {
         case .string(let text)? where text.utf8.count > 220: .string(text + "!")
         case let value?: value
         case nil: 1
+        }
+    }
+
+    @Test
+    func `A document that comes or goes changes the entry of an element once, however often it is in the array`() throws
+    {
+        let elements: [Value] = [1, 1, 1.0, "a", "a", .null, .null]
+        let fields: MapValue = ["a": 1, "t": .array(elements), "m": ["t": .array(elements)]]
+        for (shape, count) in [(nil, 2 + 2 + 2 * 3), (try Self.shape(isGroup: true, ("t", .contains)), 3)] {
+            var deriver = Deriver(path: "c/1", shape)
+            var entries = Entries()
+            try deriver.change(&entries, from: [:], to: fields)
+            #expect(entries.all.count == count && entries.changeCount == count)
+            try deriver.change(&entries, from: fields, to: [:])
+            #expect(entries.all.isEmpty && entries.changeCount == 2 * count)
         }
     }
 

@@ -105,10 +105,12 @@ struct CommitDraft: ~Copyable {
     }
 
     private func noteDerived() {
-        if derived.isWanted, applier.indexes.derivesAll { derived.note(version.microseconds, mutations.contentHash) }
-        if derivedSpaces.isWanted, applier.indexes.derivesAll {
+        let (notesHash, notesSpaces) = (derived.isWanted, derivedSpaces.isWanted)
+        let isComparable = (notesHash || notesSpaces) && applier.indexes.derivesAll
+        if notesHash, isComparable { derived.note(version.microseconds, mutations.contentHash) }
+        if notesSpaces, isComparable {
             derivedSpaces.note(version.microseconds, mutations)
-        } else if derivedSpaces.isWanted {
+        } else if notesSpaces {
             derivedSpaces.skip(version.microseconds)
         }
         onDerived?(version, mutations.contentHash)
