@@ -141,6 +141,8 @@ final class SourceWaits {
     private var pending: Set<[UInt8]> = []
     /// Reads that were pending.
     private(set) var count = 0
+    /// All reads.
+    private(set) var readCount = 0
 
     init(seed: UInt64, oneIn: UInt64) {
         self.seed = seed
@@ -149,6 +151,7 @@ final class SourceWaits {
 
     /// - Throws: `pending`.
     func check(_ key: RawSpan) throws(RequestError) {
+        readCount += 1
         let bytes = [UInt8](copying: key)
         let hash = bytes.reduce(seed ^ 14_695_981_039_346_656_037) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
         guard (hash >> 32) % oneIn == 0, !ready.contains(bytes) else { return }

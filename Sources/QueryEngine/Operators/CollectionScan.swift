@@ -2,8 +2,8 @@
 //
 // The keys of a collection's documents are one contiguous range, in the order of their ids. The exception are ids that
 // are too long for a key: those with the same first `KeyLayout.plainBytesMax` bytes are adjacent, ordered by hash.
-// For such a group the scan reads the full ids in passes, each selecting the next few hundred in order, so that memory
-// stays bounded. Ordinary collections have no such groups.
+// For such a group the scan reads the full ids in passes, each selecting the next ones in order, so that memory stays
+// bounded. What a pass has selected is kept from page to page. Ordinary collections have no such groups.
 
 package import Basics
 package import DocumentModel
@@ -19,6 +19,8 @@ package struct CollectionScan: QueryOperator {
     private let names: NameRange
     /// The resume token: the ids still to be read; nil once there are none.
     private(set) var remaining: DocumentIDRange?
+    /// The rest of the resume token: the last group of long ids that was begun.
+    private var group: LongIDGroup?
 
     /// - Parameter ids: the ids to read. The bounds come from clients: any UTF-8, reserved ids included.
     package init(_ collection: [UInt8], ids: DocumentIDRange = .all, names: NameRange = .all, direction: SortDirection)
@@ -32,7 +34,10 @@ package struct CollectionScan: QueryOperator {
 
     var isFinished: Bool { remaining == nil }
 
-    mutating func restart() { remaining = ids }
+    mutating func restart() {
+        remaining = ids
+        group = nil
+    }
 
     /// Removes the ids through `id`, in the direction of the scan, from what is still to be read.
     mutating func skip(through id: [UInt8]) { remaining?.removeThrough(id, direction) }
@@ -54,11 +59,26 @@ package struct CollectionScan: QueryOperator {
             self.remaining = nil
             return
         }
-        if let last = try scan(keys, ids: remaining, in: source, work: &work, page) {
-            skip(through: last)
-        } else {
+        var path = ScanPath(collection)
+        if try scan(keys, ids: remaining, in: source, work: &work, &path, page) {
             self.remaining = nil
+        } else if let last = path.id {
+            skip(through: last)
         }
+    }
+
+    /// Gives out rows as ``next(from:_:into:)`` does, of ids through `end` in ascending order.
+    /// - Returns: whether all of them were given out.
+    mutating func next<Source: QuerySource & ~Copyable>(
+        through end: [UInt8], from source: borrowing Source, _ work: inout StepWork,
+        into page: (borrowing QueryRow) throws(RequestError) -> PageControl
+    ) throws(RequestError) -> Bool {
+        guard let whole = remaining else { return true }
+        remaining?.lowerUpperBound(to: DocumentIDBound(id: end, isInclusive: true))
+        try next(from: source, &work, into: page)
+        let isComplete = isFinished
+        remaining = DocumentIDRange(lower: isComplete ? whole.lower : remaining?.lower, upper: whole.upper)
+        return isComplete
     }
 
     /// The ids that the scan has passed; nil before the first.
@@ -74,38 +94,67 @@ package struct CollectionScan: QueryOperator {
         return passed
     }
 
-    /// - Returns: the last id given out, if the page is full or the budget spent.
-    private func scan<Source: QuerySource & ~Copyable>(
+    /// - Parameter path: gets the path of the last row that was given out.
+    /// - Returns: whether all rows were given out; if not the page is full, or the budget spent.
+    private mutating func scan<Source: QuerySource & ~Copyable>(
         _ keys: CollectionKeys, ids: DocumentIDRange, in source: borrowing Source, work: inout StepWork,
-        _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
-    ) throws(RequestError) -> [UInt8]? {
-        var path = ByteBuffer(capacity: 128)
-        path.append(collection)
-        path.append(byte: RelativePath.slash)
-        let idOffset = path.count
+        _ path: inout ScanPath, _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
+    ) throws(RequestError) -> Bool {
         var cursor = try source.cursor(from: keys.lower.byteSpan, to: keys.upper.byteSpan, direction)
         while try cursor.next() {
             if DocumentKey.isCutID(in: cursor.key, collectionByteCount: keys.collectionByteCount) {
-                let group = LongIDGroup(containing: cursor.key, keys, ids, direction)
-                let id = try group.scan(path: &path, idOffset: idOffset, in: source, work: &work, page)
-                if let id { return id }
+                var group = LongIDGroup(containing: cursor.key, keys, direction)
+                if let begun = self.group, begun.prefix == group.prefix { group = begun }
+                // Taken out, so that what is selected has one owner while it changes.
+                self.group = nil
+                defer { self.group = group }
+                guard try group.next(of: ids, from: source, &work, &path, into: page) else { return false }
                 try cursor.seek(to: group.end.byteSpan)
                 continue
             }
             guard let record = StoredRecordView(cursor.value, versionMicroseconds: cursor.versionMicroseconds) else {
                 throw .damagedDocument
             }
-            path.truncate(to: idOffset)
-            DocumentKey.appendID(of: cursor.key, collectionByteCount: keys.collectionByteCount, to: &path)
+            path.setID(of: cursor.key, keys)
             let hasBudget = work.countDocument(byteCount: record.fields.byteCount)
-            let row = QueryRow(
-                path: path.bytes, createMicroseconds: record.createMicroseconds,
-                updateMicroseconds: record.updateMicroseconds, fields: record.fields)
-            if try page(row) == .full || !hasBudget {
-                return [UInt8](copying: path.bytes.extracting(idOffset..<path.count))
-            }
+            if try page(path.row(record)) == .full || !hasBudget { return false }
         }
-        return nil
+        return true
+    }
+}
+
+/// The path of the document that a scan has reached.
+private struct ScanPath: ~Copyable {
+    private var bytes = ByteBuffer(capacity: 128)
+    private let idOffset: Int
+
+    init(_ collection: [UInt8]) {
+        bytes.append(collection)
+        bytes.append(byte: RelativePath.slash)
+        idOffset = bytes.count
+    }
+
+    /// The id of the document; nil before the first.
+    var id: [UInt8]? {
+        bytes.count == idOffset ? nil : [UInt8](copying: bytes.bytes.extracting(idOffset..<bytes.count))
+    }
+
+    mutating func setID(of key: RawSpan, _ keys: CollectionKeys) {
+        bytes.truncate(to: idOffset)
+        DocumentKey.appendID(of: key, collectionByteCount: keys.collectionByteCount, to: &bytes)
+    }
+
+    mutating func setID(_ id: [UInt8]) {
+        bytes.truncate(to: idOffset)
+        bytes.append(id)
+    }
+
+    /// The document with this path.
+    @_lifetime(borrow self, copy record)
+    borrowing func row(_ record: StoredRecordView) -> QueryRow {
+        QueryRow(
+            path: bytes.bytes, createMicroseconds: record.createMicroseconds,
+            updateMicroseconds: record.updateMicroseconds, fields: record.fields)
     }
 }
 
@@ -151,83 +200,115 @@ struct CollectionKeys {
 }
 
 /// The documents whose ids share the part that fits in a key, in the order of their full ids.
-private struct LongIDGroup {
+///
+/// A pass goes over the whole group and selects the first ids after those of the pass before, as many as fit. It pauses
+/// when the budget of a step is spent.
+private struct LongIDGroup: Sendable {
     /// What the keys of the group begin with.
-    private let prefix: [UInt8]
+    let prefix: [UInt8]
     private let collectionByteCount: Int
-    private let ids: DocumentIDRange
     private let direction: SortDirection
+    /// The ids of this pass: in order once it is complete.
+    private var selected: [[UInt8]] = []
+    private var selectedBytes = 0
+    /// Ids of this pass that were given out.
+    private var givenCount = 0
+    /// The key at which the pass continues; nil once it is complete.
+    private var position: [UInt8]?
+    /// The last id of the pass before.
+    private var last: [UInt8]?
+    /// The last id that had room, if there was not enough for all; those after it are for the next pass.
+    private var bound: [UInt8]?
 
-    /// Ids selected in one pass; with 1500 bytes each they take 400 KB.
-    private static let idsPerPass = 256
+    /// Bytes of ids from which on a pass leaves out the last ones; it has selected at most twice as many.
+    private static let bytesPerPass = 512 << 10
 
-    init(containing key: RawSpan, _ keys: CollectionKeys, _ ids: DocumentIDRange, _ direction: SortDirection) {
+    init(containing key: RawSpan, _ keys: CollectionKeys, _ direction: SortDirection) {
         collectionByteCount = keys.collectionByteCount
         prefix = [UInt8](
             copying: key.extracting(0..<(keys.collectionByteCount + 1 + KeyLayout.plainBytesMax)))
-        self.ids = ids
         self.direction = direction
+        position = prefix
     }
 
     /// Where the group ends in the direction of the scan.
     var end: [UInt8] { direction == .descending ? prefix : DocumentKey.endOfGroup(prefix) }
 
-    /// Gives out the documents of the group.
-    /// - Returns: the last id given out, if the page is full or the budget spent.
-    func scan<Source: QuerySource & ~Copyable>(
-        path: inout ByteBuffer, idOffset: Int, in source: borrowing Source, work: inout StepWork,
-        _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
-    ) throws(RequestError) -> [UInt8]? {
-        var last: [UInt8]?
+    /// Gives out the next documents of the group.
+    ///
+    /// - Parameter ids: at each call what remains of the same range.
+    /// - Returns: whether all in the range were given out; if not the page is full, or the budget spent.
+    mutating func next<Source: QuerySource & ~Copyable>(
+        of ids: DocumentIDRange, from source: borrowing Source, _ work: inout StepWork, _ path: inout ScanPath,
+        into page: (borrowing QueryRow) throws(RequestError) -> PageControl
+    ) throws(RequestError) -> Bool {
+        let start = direction == .ascending ? DocumentIDRange(lower: ids.lower) : DocumentIDRange(upper: ids.upper)
         var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
         while true {
-            let selected = try selectIDs(after: last, source)
-            for id in selected {
+            if try !select(from: start, source, &work) { return false }
+            while givenCount < selected.count {
+                let id = selected[givenCount]
+                if !ids.contains(id.byteSpan) {
+                    // It was passed meanwhile, or comes after the range.
+                    if start.contains(id.byteSpan) { return true }
+                    givenCount += 1
+                    continue
+                }
                 key.reset()
                 key.append(prefix.byteSpan.extracting(0..<collectionByteCount))
                 DocumentKey.appendID(id.byteSpan, into: &key)
                 guard let stored = try source.value(forKey: key.bytes),
                     let record = StoredRecordView(stored.bytes, versionMicroseconds: stored.versionMicroseconds)
                 else { throw .damagedDocument }
-                path.truncate(to: idOffset)
-                path.append(id)
+                path.setID(id)
+                givenCount += 1
                 let hasBudget = work.countDocument(byteCount: record.fields.byteCount)
-                let row = QueryRow(
-                    path: path.bytes, createMicroseconds: record.createMicroseconds,
-                    updateMicroseconds: record.updateMicroseconds, fields: record.fields)
-                if try page(row) == .full || !hasBudget { return id }
+                if try page(path.row(record)) == .full || !hasBudget { return false }
             }
-            if selected.count < Self.idsPerPass { return nil }
-            last = selected.last
+            if bound == nil { return true }
+            beginPass()
         }
     }
 
-    /// The first ids of the group in the direction of the scan, after `last` and within the range.
-    private func selectIDs<Source: QuerySource & ~Copyable>(
-        after last: [UInt8]?, _ source: borrowing Source
-    ) throws(RequestError) -> [[UInt8]] {
-        var selected: [[UInt8]] = []
+    private mutating func beginPass() {
+        last = selected.last
+        (selected, selectedBytes, givenCount) = ([], 0, 0)
+        (position, bound) = (prefix, nil)
+    }
+
+    /// Continues the pass, if it is not complete.
+    /// - Returns: whether it is complete.
+    private mutating func select<Source: QuerySource & ~Copyable>(
+        from start: DocumentIDRange, _ source: borrowing Source, _ work: inout StepWork
+    ) throws(RequestError) -> Bool {
+        guard let position else { return true }
         let end = DocumentKey.endOfGroup(prefix)
-        var cursor = try source.cursor(from: prefix.byteSpan, to: end.byteSpan, .ascending)
+        var cursor = try source.cursor(from: position.byteSpan, to: end.byteSpan, .ascending)
         while try cursor.next() {
             guard let record = StoredRecordView(cursor.value, versionMicroseconds: cursor.versionMicroseconds),
                 record.path.byteCount > 0
             else { throw .damagedDocument }
             let id = record.path.extracting(DocumentKey.idOffset(ofDocument: record.path)..<record.path.byteCount)
-            if !ids.contains(id) { continue }
-            let candidate = [UInt8](copying: id)
-            if let last, !comesBefore(last, candidate) { continue }
-            if selected.count == Self.idsPerPass, !comesBefore(candidate, selected[selected.count - 1]) { continue }
-            var low = 0
-            var high = selected.count
-            while low < high {
-                let middle = (low + high) / 2
-                if comesBefore(selected[middle], candidate) { low = middle + 1 } else { high = middle }
+            if start.contains(id) { select([UInt8](copying: id)) }
+            if !work.spend(byteCount: 0) {
+                self.position = [UInt8](copying: cursor.key) + [0]
+                return false
             }
-            selected.insert(candidate, at: low)
-            if selected.count > Self.idsPerPass { selected.removeLast() }
         }
-        return selected
+        self.position = nil
+        selected.sort(by: comesBefore)
+        return true
+    }
+
+    private mutating func select(_ id: [UInt8]) {
+        if let last, !comesBefore(last, id) { return }
+        if let bound, !comesBefore(id, bound) { return }
+        selected.append(id)
+        selectedBytes += id.count
+        if selectedBytes <= 2 * Self.bytesPerPass { return }
+        selected.sort(by: comesBefore)
+        while selectedBytes > Self.bytesPerPass, selected.count > 1 { selectedBytes -= selected.removeLast().count }
+        bound = selected.last
     }
 
     /// Whether `left` comes before `right` in the direction of the scan. Long ids are never numeric: bytes decide.

@@ -124,16 +124,9 @@ struct SubtreeScan: QueryOperator {
         _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Bool {
         let innermost = begun.count - 1
-        guard let split, var ids = begun[innermost].remaining else {
-            try begun[innermost].next(from: source, &work, into: page)
-            return begun[innermost].isFinished
-        }
-        ids.lowerUpperBound(to: DocumentIDBound(id: split, isInclusive: true))
-        var part = CollectionScan(begun[innermost].collection, ids: ids, direction: .ascending)
-        try part.next(from: source, &work, into: page)
-        guard let last = part.remaining?.lower else { return true }
-        begun[innermost].skip(through: last.id)
-        return false
+        if let split { return try begun[innermost].next(through: split, from: source, &work, into: page) }
+        try begun[innermost].next(from: source, &work, into: page)
+        return begun[innermost].isFinished
     }
 
     /// Finds the next collection to begin, unless it is known or there is none.

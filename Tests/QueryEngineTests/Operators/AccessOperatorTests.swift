@@ -66,6 +66,38 @@ struct AccessOperatorTests {
         #expect(try rows(of: down, over: source, paging).ids == sorted.reversed())
     }
 
+    @Test(arguments: [(count: 300, length: 219), (count: 900, length: 1_400)])
+    func `CollectionScan goes over long ids a few times, however small the pages are`(
+        ids: (count: Int, length: Int)
+    ) throws {
+        let sorted = (1_000..<1_000 + ids.count).map { String(repeating: "p", count: ids.length - 4) + String($0) }
+        var source = try MemorySource(sorted.shuffled().map { TestDocument(path: "c/\($0)", fields: ["n": 1]) })
+        let waits = SourceWaits(seed: 1, oneIn: .max)
+        source.waits = waits
+        for direction in [SortDirection.ascending, .descending] {
+            let before = waits.readCount
+            let scan = CollectionScan(Self.collection, direction: direction)
+            let given = try rows(of: scan, over: source, Paging(rows: 2, budget: 50)).ids
+            #expect(given == (direction == .ascending ? sorted : sorted.reversed()))
+            #expect(waits.readCount - before < 10 * ids.count)
+        }
+        let range = DocumentIDRange(
+            lower: DocumentIDBound(id: Array(sorted[20].utf8), isInclusive: false),
+            upper: DocumentIDBound(id: Array(sorted[ids.count - 5].utf8), isInclusive: false))
+        let part = CollectionScan(Self.collection, ids: range, direction: .descending)
+        let expected = Array(sorted[21..<ids.count - 5].reversed())
+        #expect(try rows(of: part, over: source, Paging(rows: 7)).ids == expected)
+    }
+
+    @Test(arguments: Paging.all)
+    func `SubtreeScan reads collections below documents with long ids in the order of names`(paging: Paging) throws {
+        let ids = ["a"] + (10..<30).map { String(repeating: "p", count: 215) + String($0) } + ["z"]
+        let paths = ids.flatMap { ["c/\($0)", "c/\($0)/s/1", "c/\($0)/s/2"] }
+        let source = try MemorySource(paths.shuffled().map { TestDocument(path: $0, fields: ["n": 1]) })
+        let all = SubtreeScan(.descendants(parent: [], collectionID: nil), names: .all)
+        #expect(try rows(of: all, over: source, paging).paths == paths)
+    }
+
     @Test
     func `Entries whose values were cut alike are sorted in short steps, and each is read once`() throws {
         let text = String(repeating: "x", count: 300)
