@@ -2,7 +2,9 @@
 //
 //     06 | database, 4 | collection id, <= 248    ->
 //         | state length | state | begun, 8 | id length | id | number of settings | settings | earlier settings | ...
-//         | documents visited, varint |
+//         | documents visited, varint | declared at, 8 |
+//
+// A group whose settings no declaration has changed has no `declared at`, and neither has one of an earlier version.
 //
 // The entry of database 0 without an id stands for all groups of all databases that have none: with indexes on demand
 // it keeps no field's entries, or still those of all fields if the directory had them.
@@ -36,12 +38,15 @@ package struct GroupFields: Sendable {
     package var state: IndexState
     /// Documents that the walk under way has visited.
     package var visited: Int
+    /// The commit of the last declaration that changed the overrides, in microseconds; 0 if none did, or it was not
+    /// noted.
+    package var declaredAt: UInt64
     /// Which entries commits write and queries read, from the overrides of now and before.
     package let rules: FieldRules
 
     package init(
         database: UInt32, collectionID: String, overrides: [FieldOverride], previous: [[FieldOverride]], begun: UInt64,
-        state: IndexState, visited: Int = 0
+        state: IndexState, visited: Int = 0, declaredAt: UInt64 = 0
     ) {
         self.database = database
         self.collectionID = collectionID
@@ -51,6 +56,7 @@ package struct GroupFields: Sendable {
         self.begun = begun
         self.state = state
         self.visited = visited
+        self.declaredAt = declaredAt
         rules = FieldRules(overrides, previous: previous)
     }
 
@@ -64,17 +70,17 @@ package struct GroupFields: Sendable {
             // Only the last use of entries, or what expires.
             return GroupFields(
                 database: database, collectionID: collectionID, overrides: wanted, previous: previous, begun: begun,
-                state: state, visited: visited)
+                state: state, visited: visited, declaredAt: declaredAt)
         }
         let earlier = state.hasWork ? previous + (previous.contains(overrides) ? [] : [overrides]) : [overrides]
         var changed = GroupFields(
             database: database, collectionID: collectionID, overrides: wanted, previous: earlier,
-            begun: state.hasWork ? begun : version.microseconds, state: state)
+            begun: state.hasWork ? begun : version.microseconds, state: state, declaredAt: declaredAt)
         if !state.hasWork, !changed.rules.changeAnything {
             // Nothing about entries: documents expire, or no longer.
             return GroupFields(
                 database: database, collectionID: collectionID, overrides: wanted, previous: previous, begun: begun,
-                state: state)
+                state: state, declaredAt: declaredAt)
         }
         changed.state =
             start.map { IndexState(phase: .building, position: $0) }
@@ -128,6 +134,7 @@ package struct GroupFields: Sendable {
         FieldOverride.append(overrides, to: &writer)
         for settings in previous { FieldOverride.append(settings, to: &writer) }
         writer.appendVarint(UInt64(visited))
+        if declaredAt != 0 { writer.append(littleEndian: declaredAt) }
     }
 
     /// Reads a group's entry; nil when it is none.
@@ -144,9 +151,11 @@ package struct GroupFields: Sendable {
             previous.append(settings)
         }
         let visited = reader.isAtEnd ? 0 : try? reader.varint()
+        let declaredAt = reader.isAtEnd ? 0 : try? reader.fixed64()
         self.init(
             database: DocumentKey.database(of: key), collectionID: String(repairingUTF8: id), overrides: overrides,
-            previous: previous, begun: begun, state: state, visited: Int(clamping: visited ?? 0))
+            previous: previous, begun: begun, state: state, visited: Int(clamping: visited ?? 0),
+            declaredAt: declaredAt ?? 0)
     }
 }
 

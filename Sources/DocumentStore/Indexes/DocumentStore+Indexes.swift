@@ -103,8 +103,12 @@ extension DocumentStore {
         package let declared: [FieldOverride]
         /// What holds: with indexes on demand, their entries too.
         package let effective: [FieldOverride]
+        /// The commit that last changed what was declared, in microseconds; 0 if it was not noted.
+        package let declaredAt: UInt64
         /// Whether all entries are as the overrides ask.
         package let isSettled: Bool
+        /// The first commit whose settings entries are still to be brought in line with, in microseconds.
+        package let begun: UInt64
         /// Why the entries cannot be brought in line now; nil if they can. It is tried again.
         package let failure: String?
     }
@@ -116,7 +120,8 @@ extension DocumentStore {
         return indexState.current.groups.all.filter { $0.database == number }.map {
             FieldSettings(
                 collectionID: $0.collectionID, declared: $0.declared, effective: $0.overrides,
-                isSettled: $0.state.isComplete(at: published), failure: failedBuilds.message(of: IndexBuild($0)))
+                declaredAt: $0.declaredAt, isSettled: $0.state.isComplete(at: published), begun: $0.begun,
+                failure: failedBuilds.message(of: IndexBuild($0)))
         }
     }
 

@@ -48,8 +48,9 @@ extension IndexMaintenance {
             let others = groups.common.adaptive
             // After a declaration for all fields is removed, the common settings apply again.
             if !settings.contains(where: { $0.covers([]) }) { settings += others }
-            definitions.append(
-                .group(group.changed(to: settings, at: version, start: start), isDropped: false))
+            var changed = group.changed(to: settings, at: version, start: start)
+            changed.declaredAt = version.microseconds
+            definitions.append(.group(changed, isDropped: false))
         }
         if definitions.isEmpty { return false }
         DefinitionRecord.write(from: [], to: [], definitions, into: &record)

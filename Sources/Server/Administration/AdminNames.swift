@@ -4,10 +4,10 @@
 //     projects/P/databases/D/collectionGroups/C/indexes/I
 //     projects/P/databases/D/collectionGroups/C/fields/F      F is a field path, or * for all other fields
 //     projects/P/databases/D/operations/index-I-V             V is the version of the change
-//     projects/P/databases/D/operations/field-H               H is C/F in hexadecimal
+//     projects/P/databases/D/operations/field-H-V             H is C/F in hexadecimal
 //     projects/P/databases/D/operations/create-V              also update-V, delete-V
 //
-// An index has no V if it was declared by a version of the program that did not note it.
+// An index or a field has no V if it was declared by a version of the program that did not note it.
 
 internal import Basics
 internal import DocumentModel
@@ -105,7 +105,8 @@ struct AdminFieldName: CustomStringConvertible {
 enum AdminOperation {
     /// The build of an index that was declared with a version, in microseconds; 0 if that was not noted.
     case index(DatabaseName, identifier: String, version: UInt64)
-    case field(AdminFieldName)
+    /// A change of a field that was made with a version, in microseconds; 0 if that was not noted.
+    case field(AdminFieldName, version: UInt64)
     /// A change of a database, which was made with a version, in microseconds.
     case database(DatabaseName, DatabaseOperation, version: UInt64)
 
@@ -130,28 +131,32 @@ enum AdminOperation {
             self = .database(database, change, version: version)
             return
         }
-        guard identifier.hasPrefix(Self.fieldPrefix),
-            let bytes = Hexadecimal.bytes(String(identifier.dropFirst(Self.fieldPrefix.count))),
+        guard words[0] == Self.fieldWord, (2...3).contains(words.count),
+            let version = words.count == 2 ? 0 : UInt64(words[2]), let bytes = Hexadecimal.bytes(String(words[1])),
             let text = String(validating: bytes, as: UTF8.self), let slash = text.firstIndex(of: "/")
         else { throw RequestError(.notFound, "There is no operation \(name).") }
         let group = AdminGroup(database: database, collectionID: String(text[..<slash]))
-        self = .field(try AdminFieldName(group, path: String(text[text.index(after: slash)...])))
+        self = .field(
+            try AdminFieldName(group, path: String(text[text.index(after: slash)...])), version: version)
     }
 
     private static let indexWord = "index"
-    private static let fieldPrefix = "field-"
+    private static let fieldWord = "field"
 
     var name: String {
         switch self {
         case .index(let database, let identifier, let version):
-            "\(database)/operations/\(Self.indexWord)-\(identifier)\(version == 0 ? "" : "-\(version)")"
-        case .field(let field):
-            "\(field.group.database)/operations/\(Self.fieldPrefix)"
+            "\(database)/operations/\(Self.indexWord)-\(identifier)\(Self.suffix(version))"
+        case .field(let field, let version):
+            "\(field.group.database)/operations/\(Self.fieldWord)-"
                 + Hexadecimal.text(Array("\(field.group.collectionID)/\(field.path)".utf8).byteSpan)
+                + Self.suffix(version)
         case .database(let database, let change, let version):
             "\(database)/operations/\(change.rawValue)-\(version)"
         }
     }
+
+    private static func suffix(_ version: UInt64) -> String { version == 0 ? "" : "-\(version)" }
 }
 
 /// What is done to a database.

@@ -11,13 +11,25 @@ extension IndexAdminService {
     // MARK: Reading
 
     func field(_ name: AdminFieldName) throws(RequestError) -> AdminField {
-        let settings = store.fieldSettings(in: name.group.database).first {
-            $0.collectionID.hasSameUTF8(as: name.group.collectionID)
-        }
-        return field(name, settings)
+        field(name, settings(of: name.group))
     }
 
-    private func field(_ name: AdminFieldName, _ settings: DocumentStore.FieldSettings?) -> AdminField {
+    /// The settings of the fields of a collection group; nil if they have none.
+    func settings(of group: AdminGroup) -> DocumentStore.FieldSettings? {
+        store.fieldSettings(in: group.database).first { $0.collectionID.hasSameUTF8(as: group.collectionID) }
+    }
+
+    /// The index by which documents that a field makes expire are found; nil if it makes none expire.
+    func expiryIndex(
+        of name: AdminFieldName, _ settings: DocumentStore.FieldSettings?
+    ) -> DocumentStore.PresentIndex? {
+        guard let field = name.field, settings?.declared.contains(where: { $0.field == field && $0.expires }) == true
+        else { return nil }
+        let shape = IndexShape.group(name.group.collectionID, field, .ascending)
+        return store.declaredIndexes(in: name.group.database).first { $0.shape == shape && $0.state != .dropping }
+    }
+
+    func field(_ name: AdminFieldName, _ settings: DocumentStore.FieldSettings?) -> AdminField {
         let overrides = settings?.effective ?? []
         let isSettled = settings?.isSettled ?? true
         let own = settings?.declared.first { $0.field == name.field }
@@ -30,11 +42,8 @@ extension IndexAdminService {
             config.ancestorField = "\(Self.ancestor(of: name, overrides))"
         }
         var ttl: AdminField.TTLConfig?
-        if let field = name.field, own?.expires == true {
-            let shape = IndexShape.group(name.group.collectionID, field, .ascending)
-            let index = store.declaredIndexes(in: name.group.database).first {
-                $0.shape == shape && $0.state != .dropping
-            }
+        if own?.expires == true {
+            let index = expiryIndex(of: name, settings)
             ttl = AdminField.TTLConfig(state: AdminField.TTLConfig.State(index?.state ?? .building))
         }
         return AdminField(name: "\(name)", indexConfig: config, ttlConfig: ttl)
@@ -99,7 +108,7 @@ extension IndexAdminService {
             if setsExpiry { override.expires = expires }
             if override.indexes != nil || override.expires { declaration.fieldOverrides.append(override) }
         } completion: { admin in
-            admin.reply(call, try admin.operation(.field(name)))
+            admin.reply(call, try admin.newestChange(of: name))
         }
     }
 }

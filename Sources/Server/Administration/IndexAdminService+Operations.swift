@@ -14,7 +14,7 @@ extension IndexAdminService {
             let found = builds(in: database).first { $0.operation(in: database).name == operation.name }
             guard let found else { throw RequestError(.notFound, "There is no operation \(operation.name).") }
             return Self.build(of: found, in: database)
-        case .field(let name): return try change(of: name)
+        case .field(let name, let version): return try change(of: name, version)
         case .database(let name, let change, let version): return try self.operation(name, change, version)
         }
     }
@@ -56,13 +56,30 @@ extension IndexAdminService {
             metadata: AnyMessage(metadata, type: IndexOperationMetadata.type), result: result)
     }
 
-    private func change(of name: AdminFieldName) throws(RequestError) -> LongRunningOperation {
-        let field = try field(name)
-        let isDone = field.indexConfig?.isReverting != true && (field.ttlConfig.map { $0.state == .active } ?? true)
-        let metadata = FieldOperationMetadata(field: field.name, state: isDone ? .successful : .processing)
+    /// The operation of the last change of a field.
+    func newestChange(of name: AdminFieldName) throws(RequestError) -> LongRunningOperation {
+        try change(of: name, settings(of: name.group)?.declaredAt ?? 0)
+    }
+
+    /// An operation is done when nothing is under way that it began, or that was under way when it began. So one that
+    /// is done stays so when the field is changed again.
+    ///
+    /// - Parameter version: of the change; 0 for whichever was the last.
+    private func change(of name: AdminFieldName, _ version: UInt64) throws(RequestError) -> LongRunningOperation {
+        let operation = AdminOperation.field(name, version: version).name
+        let settings = settings(of: name.group)
+        guard version <= settings?.declaredAt ?? 0 else {
+            throw RequestError(.notFound, "There is no operation \(operation).")
+        }
+        var begun: [UInt64] = []
+        if let settings, !settings.isSettled { begun.append(settings.begun) }
+        if let index = expiryIndex(of: name, settings), index.state != .ready { begun.append(index.created) }
+        let isDone = version == 0 ? begun.isEmpty : begun.allSatisfy { $0 > version }
+        let metadata = FieldOperationMetadata(field: "\(name)", state: isDone ? .successful : .processing)
+        let response = AnyMessage(field(name, settings), type: "google.firestore.admin.v1.Field")
         return LongRunningOperation(
-            name: AdminOperation.field(name).name, metadata: AnyMessage(metadata, type: FieldOperationMetadata.type),
-            result: isDone ? .response(AnyMessage(field, type: "google.firestore.admin.v1.Field")) : nil)
+            name: operation, metadata: AnyMessage(metadata, type: FieldOperationMetadata.type),
+            result: isDone ? .response(response) : nil)
     }
 
     /// The operations of all indexes and fields that are declared, finished ones too.
@@ -74,7 +91,9 @@ extension IndexAdminService {
         var all = builds(in: database).map { Self.build(of: $0, in: database) }
         for settings in store.fieldSettings(in: database) {
             let group = AdminGroup(database: database, collectionID: settings.collectionID)
-            for override in settings.declared { all.append(try change(of: AdminFieldName(group, override.field))) }
+            for override in settings.declared {
+                all.append(try change(of: AdminFieldName(group, override.field), settings.declaredAt))
+            }
         }
         if let known = store.describeDatabase(database), let settings = known.settings, known.isBeingDeleted {
             all.append(try operation(database, .delete, settings.deleteMicroseconds))

@@ -276,6 +276,40 @@ struct IndexAdminTests {
     }
 
     @Test
+    func `Each change of a field has its own operation, and one that is done stays so`() throws {
+        let mayBuild = Permission()
+        let admin = try Admin { configuration in
+            do { try Self.prepare(configuration.store) } catch { Issue.record(error) }
+            configuration.store.admitsHousekeeping = { task in task != .indexStep || mayBuild.isGiven }
+        }
+        func update(_ name: String, _ field: AdminField) throws -> LongRunningOperation {
+            var field = field
+            field.name = "\(Self.group)/fields/\(name)"
+            let mask = field.ttlConfig == nil ? "index_config" : "ttl_config"
+            return try admin.reply(.updateField, UpdateFieldRequest(field: field, mask: [mask]))
+        }
+        func present(_ operation: LongRunningOperation) throws -> LongRunningOperation {
+            try admin.reply(.getOperation, NamedRequest(name: operation.name))
+        }
+        let exempt = AdminField(name: "", indexConfig: .init(indexes: []))
+        let inherited = AdminField(name: "", indexConfig: .init(indexes: [], usesAncestorConfig: true))
+        mayBuild.isGiven = true
+        let first = try admin.result(try update("a", exempt))
+        #expect(first.result != nil)
+        mayBuild.isGiven = false
+        let second = try update("a", inherited)
+        let third = try update("until", AdminField(name: "", ttlConfig: .init()))
+        #expect(Set([first, second, third].map(\.name)).count == 3)
+        #expect(try present(first).result != nil)
+        #expect(try present(second).result == nil)
+        #expect(try present(third).result == nil)
+        mayBuild.isGiven = true
+        for operation in [second, third] { #expect(try admin.result(operation).result != nil) }
+        let later = second.name.split(separator: "-").dropLast().joined(separator: "-") + "-\(UInt64.max)"
+        #expect(admin.code(.getOperation, NamedRequest(name: later)) == .notFound)
+    }
+
+    @Test
     func `A change of one index leaves what was declared before, and other indexes of the database`() throws {
         let admin = try Admin()
         let database = try DatabaseName(Harness.database)
