@@ -225,11 +225,11 @@ package final class DocumentStore: Sendable {
                 }
             case .readWrite(let retried, let mode):
                 if let refusal { throw refusal }
+                let attempt = try abortedAttempt(named: retried)
                 let isPessimistic = (mode == .unspecified ? configuration.concurrencyMode : mode) == .pessimistic
                 let kind = isPessimistic ? StoreTransaction.Kind.pessimistic : .optimistic
                 // What the transaction finds missing must have keys all the same.
                 let claim = try databases.reserve(database, for: .transaction).claim
-                let attempt = abortedAttempt(named: retried)
                 if let attempt, !attempt.conflicts.isEmpty {
                     let identifier = transactions.reserveIdentifier()
                     return submit(
@@ -259,8 +259,11 @@ package final class DocumentStore: Sendable {
     }
 
     /// What is remembered of the attempt that a client wants to retry. Nil for any other name.
-    private func abortedAttempt(named bytes: [UInt8]) -> AbortedAttempt? {
+    ///
+    /// - Throws: `INVALID_ARGUMENT` for a transaction that only reads, which never conflicts.
+    private func abortedAttempt(named bytes: [UInt8]) throws(RequestError) -> AbortedAttempt? {
         guard let identifier = try? TransactionIdentifier(bytes: bytes.byteSpan) else { return nil }
+        if identifier.isReadOnly { throw .invalidArgument("Cannot retry a read-only transaction.") }
         return transactions.abortedAttempt(identifier)
     }
 

@@ -192,6 +192,28 @@ struct TransactionTests {
     }
 
     @Test
+    func `A transaction that only reads is not retried, and others are`() throws {
+        let harness = try Harness()
+        func retry(_ transaction: [UInt8]) -> TestAnswer {
+            let options = TransactionOptions.readWrite(retryTransaction: transaction, concurrency: .unspecified)
+            return harness.call(
+                .beginTransaction, BeginTransactionRequest(database: Harness.database, options: options))
+        }
+        let reading = try harness.begin(.readOnly(readTime: nil))
+        let writing = try harness.begin()
+        for isEnded in [false, true] {
+            let answer = retry(reading)
+            #expect(answer.status == .invalidArgument && answer.text == "Cannot retry a read-only transaction.")
+            #expect(retry(writing).isOK)
+            if isEnded { break }
+            for transaction in [reading, writing] {
+                #expect(
+                    harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: transaction)).isOK)
+            }
+        }
+    }
+
+    @Test
     func `An id that never was one is refused`() throws {
         let harness = try Harness()
         for count in [16, 24] {

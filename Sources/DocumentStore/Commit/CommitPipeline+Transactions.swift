@@ -56,7 +56,7 @@ extension CommitPipeline {
 
 extension RequestError {
     fileprivate static let readOnlyTransaction = RequestError(
-        .invalidArgument, "Cannot modify entities in a read-only transaction")
+        .invalidArgument, "Cannot modify entities in a read-only transaction.")
 
     /// The commit's transaction read something that has changed since. The client begins again, naming this attempt.
     static let contention = RequestError(

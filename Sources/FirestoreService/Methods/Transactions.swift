@@ -85,7 +85,7 @@ extension FirestoreService {
             _ = try database(name)
         }
         guard !message.transaction.isEmpty else {
-            throw RequestError.invalidArgument("A rollback must name a transaction.")
+            throw RequestError.invalidArgument("Invalid transaction.")
         }
         // Clients roll back after every failure, and an error here would hide the first one: ids that name nothing are
         // fine.
