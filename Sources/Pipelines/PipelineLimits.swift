@@ -44,11 +44,12 @@ enum PipelineLimits {
     static let builtBytesPerExpression = 16 << 20
     /// Bytes that all expressions build for a row, stage after stage.
     static let builtBytesPerRow = 64 << 20
-    /// Bytes that one expression reads, compares, searches or builds for a row.
-    static let workBytesPerExpression = 256 << 20
-    /// Bytes of the same kind for all expressions of a stage and one row: it cannot pause among them. One more
+    /// Bytes that one expression reads, compares, searches or builds for a row. It cannot pause meanwhile: these take
+    /// about 100 ms.
+    static let workBytesPerExpression = 64 << 20
+    /// Bytes of the same kind for all expressions of a stage and one row: it cannot pause among them either. One more
     /// expression may begin before.
-    static let workBytesPerStage = 256 << 20
+    static let workBytesPerStage = 64 << 20
     /// Bytes of work as which an expression counts that is evaluated.
     static let workBytesOfExpression = 128
     /// What one expression may cost for a row.

@@ -183,11 +183,15 @@ enum ArrayFunctions {
             var writer = ByteBuffer(capacity: 64)
             try element.appendKey(descending: descending, into: &writer)
             try evaluation.spendMemory(64 + writer.count)
+            try evaluation.spendWork(sortingCost)
             keyed.append((writer.copyBytes(), element))
         }
         keyed.sort { $0.key.lexicographicallyPrecedes($1.key) }
         return .list(keyed.prefix(count).map(\.element))
     }
+
+    /// What it costs to sort one element of many, in bytes that could be copied meanwhile.
+    private static let sortingCost = 256
 
     // MARK: Operands
 

@@ -21,14 +21,20 @@ enum ComparisonFunctions {
     static func compare(
         _ evaluation: Evaluation, _ left: Operand, _ right: Operand
     ) throws(ExpressionError) -> OperandComparison {
-        switch (left.types, right.types) {
-        // These are encoded to be compared.
-        case (.list, _), (_, .list), (.map, _), (_, .map):
-            try evaluation.spendWork(2 * (left.deepMemoryBytes + right.deepMemoryBytes))
-        default: try evaluation.spendWork(left.flatBytes + right.flatBytes)
+        let types = left.types.union(right.types)
+        if !types.isDisjoint(with: [.list, .map]) {
+            try evaluation.spendWork(otherCost + 2 * (left.deepMemoryBytes + right.deepMemoryBytes))
+        } else {
+            let cost = simpleTypes.contains(where: types.isSubset) ? simpleCost : otherCost
+            try evaluation.spendWork(cost + left.flatBytes + right.flatBytes)
         }
         return try Operand.compare(left, right)
     }
+
+    /// What a comparison costs beside the bytes of the values, in bytes that could be copied meanwhile: of values of
+    /// one of the simple types, and of any others, most of which are encoded for it.
+    private static let (simpleCost, otherCost) = (64, 256)
+    private static let simpleTypes: [OperandTypes] = [.number, .boolean, .timestamp]
 
     private static func equal(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
         .boolean(try compare(evaluation, operands[0], operands[1]).sign == 0)

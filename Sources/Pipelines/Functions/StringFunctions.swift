@@ -108,9 +108,17 @@ enum StringFunctions {
             try evaluation.spendMemory(bytes.count)
             return .bytes(bytes.reversed())
         }
-        var result = String.UnicodeScalarView()
-        result.append(contentsOf: try text("string_reverse", operands[0], evaluation).unicodeScalars.reversed())
-        return .string(String(result))
+        let bytes = try bytes("string_reverse", operands[0], asBytes: false, evaluation)
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var end = bytes.count
+        while end > 0 {
+            var start = end - 1
+            while start > 0, bytes[start] & 0xC0 == 0x80 { start -= 1 }
+            result += bytes[start..<end]
+            end = start
+        }
+        return .string(String(decoding: result, as: UTF8.self))
     }
 
     private static func lower(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
@@ -151,7 +159,7 @@ enum StringFunctions {
         }
         if left { scalars = scalars.drop(while: isRemoved) }
         if right { while let last = scalars.last, isRemoved(last) { scalars.removeLast() } }
-        return .string(String(String.UnicodeScalarView(scalars)))
+        return .string(String(Substring(scalars)))
     }
 
     /// The bytes that are taken off bytes: those of the second operand, or white space of ASCII.
@@ -194,7 +202,7 @@ enum StringFunctions {
             return .bytes(Array(part(of: bytes, count: bytes.count, start, length)))
         }
         let scalars = try text("substring", operands[0], evaluation).unicodeScalars
-        return .string(String(String.UnicodeScalarView(part(of: scalars, count: scalars.count, start, length))))
+        return .string(String(Substring(part(of: scalars, count: scalars.count, start, length))))
     }
 
     private static func part<Items: Collection>(
@@ -253,23 +261,15 @@ enum StringFunctions {
             let bytes = search.text[range]
             return search.isBytes ? .bytes(Array(bytes)) : .string(String(decoding: bytes, as: UTF8.self))
         }
-        if search.pattern.isEmpty, search.isBytes {
-            try evaluation.spendMemory(40 * search.text.count)
-            return .list(search.text.indices.map { part($0..<$0 + 1) })
-        }
-        guard !search.pattern.isEmpty else {
-            let scalars = String(decoding: search.text, as: UTF8.self).unicodeScalars
-            try evaluation.spendMemory(40 * scalars.count)
-            return .list(scalars.map { .string(String($0)) })
-        }
         var parts: [Operand] = []
         var start = 0
-        while let offset = search.first(from: start) {
+        while let offset = search.firstSeparator(from: start) {
             try evaluation.spendMemory(40 + offset - start)
             parts.append(part(start..<offset))
             start = offset + search.pattern.count
         }
-        parts.append(part(start..<search.text.count))
+        // An empty text has no characters.
+        if !search.pattern.isEmpty || !search.text.isEmpty { parts.append(part(start..<search.text.count)) }
         return .list(parts)
     }
 
@@ -344,5 +344,14 @@ private struct TextSearch {
             if matched == pattern.count { return index + 1 - matched }
         }
         return nil
+    }
+
+    /// Where the part ends that begins at an offset; nil if it is the last one. Without a pattern each part is a
+    /// character, or a byte of bytes.
+    func firstSeparator(from start: Int) -> Int? {
+        if !pattern.isEmpty { return first(from: start) }
+        var end = start + 1
+        while !isBytes, end < text.count, text[end] & 0xC0 == 0x80 { end += 1 }
+        return end < text.count ? end : nil
     }
 }

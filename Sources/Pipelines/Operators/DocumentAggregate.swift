@@ -35,8 +35,10 @@ struct NamedField {
 /// A row for each group, as ``RowAggregate``. Groups and accumulators take fields of the documents.
 final class DocumentAggregate: PipelineOperator, DocumentSink {
     private let read: PipelineRead
-    /// Nil for an accumulator that counts rows.
-    private let fields: [FieldPath?]
+    /// The fields of the groups, then those of the accumulators.
+    private var values: FieldValues
+    /// Of each accumulator the place of its field in `values`; nil for one that counts rows.
+    private let fields: [Int?]
     private let groups: [NamedField]
     private var totals: GroupedTotals
     /// Nil without groups.
@@ -46,14 +48,25 @@ final class DocumentAggregate: PipelineOperator, DocumentSink {
     private var position = 0
     private var hasCollected = false
 
-    /// Bytes owed after which a step of the read ends.
-    private static let owedBytesMax = 1 << 20
+    /// What the documents since the last step have cost, in bytes that could be copied meanwhile.
+    private var workBytes = 0
+
+    /// Bytes owed after which a step of the read ends, and work after which it does.
+    private static let (owedBytesMax, workBytesMax) = (1 << 20, 16 << 20)
+    /// What it costs to add one value.
+    private static let addingCost = 128
 
     /// - Parameter fields: those of the accumulators, in their order; nil counts rows.
     init(_ read: PipelineRead, _ accumulators: [NamedAccumulator], over fields: [FieldPath?], by groups: [NamedField]) {
         self.read = read
-        self.fields = fields
         self.groups = groups
+        var paths = groups.map(\.field)
+        self.fields = fields.map { field in
+            guard let field else { return nil }
+            paths.append(field)
+            return paths.count - 1
+        }
+        values = FieldValues(paths)
         totals = GroupedTotals(accumulators)
         if groups.isEmpty { owedBytes += totals.add(.map(OperandMap()), keyBytes: 0) }
         if !groups.isEmpty { places = GroupPlaces() }
@@ -62,7 +75,7 @@ final class DocumentAggregate: PipelineOperator, DocumentSink {
 
     func pull(_ work: PipelineWork) throws(RequestError) -> Pull {
         try work.hold(owedBytes, for: "aggregate")
-        owedBytes = 0
+        (owedBytes, workBytes) = (0, 0)
         if !hasCollected {
             let pulled = try next(read, work)
             guard case .finished = pulled else { return pulled }
@@ -82,19 +95,21 @@ final class DocumentAggregate: PipelineOperator, DocumentSink {
     }
 
     func take(_ document: borrowing QueryRow) throws(RequestError) -> PageControl {
+        try values.locate(in: document.fields)
+        workBytes += values.searchCost(document.fields.byteCount) + Self.addingCost * fields.count
         let place = groups.isEmpty ? 0 : try place(of: document.fields)
         for (index, field) in fields.enumerated() {
             guard let field else {
                 try add(.boolean(true), to: index, of: place)
                 continue
             }
-            guard let value = DocumentBytes.value(at: field, in: document.fields) else {
+            guard let value = values.value(field, in: document.fields) else {
                 try add(.absent, to: index, of: place)
                 continue
             }
             try add(operand(value, for: totals.accumulators[index].kind), to: index, of: place)
         }
-        return owedBytes < Self.owedBytesMax ? .more : .full
+        return owedBytes < Self.owedBytesMax && workBytes < Self.workBytesMax ? .more : .full
     }
 
     private func add(_ value: Operand, to accumulator: Int, of place: Int) throws(RequestError) {
@@ -118,9 +133,9 @@ final class DocumentAggregate: PipelineOperator, DocumentSink {
 
     /// The place of the group of a document.
     private func place(of document: RawSpan) throws(RequestError) -> Int {
-        if let known = places?.find(groups, in: document) { return known }
-        let values = groups.map { group -> Operand in
-            guard let value = DocumentBytes.value(at: group.field, in: document) else { return .absent }
+        if let known = places?.find(groups.count, of: values, in: document) { return known }
+        let values = groups.indices.map { index -> Operand in
+            guard let value = self.values.value(index, in: document) else { return .absent }
             return Operand(EncodedValue(canonical: [UInt8](copying: value)))
         }
         let key = try DocumentAggregate.key(of: values)
@@ -148,6 +163,49 @@ final class DocumentAggregate: PipelineOperator, DocumentSink {
     var inputs: [any PipelineOperator] { [read] }
 }
 
+/// The values of several fields in one document after the other.
+private struct FieldValues {
+    private let fields: [FieldPath]
+    /// The fields in their order, each once; empty if they are so few that each is looked for by itself.
+    private var sorted: [FieldPath] = []
+    /// The places of the fields in `sorted`.
+    private var places: [Int] = []
+    /// Where the values of `sorted` lie in the last document.
+    private var ranges: [Range<Int>?] = []
+
+    /// More fields than these are found in one pass over a document.
+    private static let singlyMax = 8
+
+    init(_ fields: [FieldPath]) {
+        self.fields = fields
+        if fields.count <= Self.singlyMax { return }
+        sorted = Set(fields).sorted { $0.precedes($1) }
+        let placesByField = Dictionary(uniqueKeysWithValues: zip(sorted, sorted.indices))
+        places = fields.compactMap { placesByField[$0] }
+    }
+
+    /// To be called for each document before its values are asked for.
+    mutating func locate(in document: RawSpan) throws(RequestError) {
+        if sorted.isEmpty { return }
+        do throws(InvalidDocument) {
+            ranges = try FieldRanges.locate(sorted, in: document)
+        } catch {
+            throw .damagedDocument
+        }
+    }
+
+    /// What it costs to find all values in a document of so many bytes.
+    func searchCost(_ byteCount: Int) -> Int { sorted.isEmpty ? fields.count * byteCount : byteCount }
+
+    /// The value of a field in the document; nil if it is absent.
+    @_lifetime(copy document)
+    func value(_ index: Int, in document: RawSpan) -> RawSpan? {
+        if sorted.isEmpty { return DocumentBytes.value(at: fields[index], in: document) }
+        guard let range = ranges[places[index]] else { return nil }
+        return document.extracting(range)
+    }
+}
+
 /// Where groups are, by the bytes of their values in documents.
 private struct GroupPlaces: ~Copyable {
     private var placesOfBytes = ByteTable()
@@ -161,10 +219,12 @@ private struct GroupPlaces: ~Copyable {
     var foundByteCount: Int { bytes.count }
 
     /// The place of the group of a document; nil for values with bytes that were not noted.
-    mutating func find(_ groups: [NamedField], in document: RawSpan) -> Int? {
+    ///
+    /// - Parameter values: the first ones are those of the groups.
+    mutating func find(_ groupCount: Int, of values: FieldValues, in document: RawSpan) -> Int? {
         bytes.reset()
-        for group in groups {
-            guard let value = DocumentBytes.value(at: group.field, in: document) else {
+        for index in 0..<groupCount {
+            guard let value = values.value(index, in: document) else {
                 bytes.append(byte: 0)
                 continue
             }

@@ -70,11 +70,12 @@ extension NaiveEvaluator {
         NaiveFunction("string_replace_one", [3], [either, parts + byteValues, parts + byteValues]) {
             replaced($0, atMost: 1)
         },
-        NaiveFunction("split", [1, 2], [texts, parts]) { arguments in
-            guard let text = string(arguments[0]), let separator = arguments.count == 2 ? string(arguments[1]) : ","
-            else { return .failed }
-            if separator.isEmpty { return .array(text.unicodeScalars.map { .string(String($0)) }) }
-            return .array(pieces(scalars(text), by: scalars(separator)).map { .string(Self.text($0)) })
+        NaiveFunction("split", [1, 2], [either, parts + byteValues]) { arguments in
+            guard let text = units(arguments[0]) else { return .failed }
+            return searched(arguments.count == 2 ? arguments : arguments + [.string(",")]) { items, separator in
+                let parts = separator.isEmpty ? items.map { [$0] } : pieces(items, by: separator)
+                return .array(parts.map { text.value($0) })
+            }
         },
         NaiveFunction("join", [2, 3], [arrayValues, parts, parts]) { arguments in
             guard case .array(let elements) = arguments[0], let separator = string(arguments[1]) else { return .failed }
@@ -95,8 +96,10 @@ extension NaiveEvaluator {
         var items: [UInt32]
         let isText: Bool
 
-        func with(_ items: [UInt32]) -> NaiveOutcome {
-            isText ? .string(text(items)) : .value(.bytes(items.map { UInt8($0) }))
+        func with(_ items: [UInt32]) -> NaiveOutcome { .value(value(items)) }
+
+        func value(_ items: [UInt32]) -> Value {
+            isText ? .string(text(items)) : .bytes(items.map { UInt8($0) })
         }
     }
 
