@@ -133,6 +133,7 @@ struct FunctionTests {
         try check([
             (.call("map", "x", 1, "y", Self.absent), ["x": 1]), (.call("map_get", map, "a"), 1),
             (.call("map_get", map, "c"), nil), (.call("map_get", 5, "c"), nil), (.call("get_field", map, "b"), .null),
+            (.call("map_get", Self.absent, "c"), .null), (.call("map_get", nil, "c"), .null),
             (.call("map_set", map, "a", 2, "c", 3), ["a": 2, "b": nil, "c": 3]),
             (.call("map_set", map, "a", Self.absent, "c", 3), ["b": nil, "c": 3]),
             (.call("map_set", map, "a", Self.absent, "a", 3), ["a": 3, "b": nil]),

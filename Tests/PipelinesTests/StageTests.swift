@@ -123,6 +123,50 @@ struct StageTests {
     }
 
     @Test
+    func `Maps are made around a path that is selected and absent, and not around one that is added`() throws {
+        let harness = try harness()
+        let one = Stage("documents", [.value(.reference("/c/c"))])
+        let fields = ["m.z.y", "n.k", "z.k", "z.l", "nothing", "m.k"].map { ($0, Expression.field($0)) }
+        #expect(
+            try harness.execute(one, Stage("select", [.map(fields)])).rows
+                == [["m": ["k": 5, "z": .map([:])], "n": .map([:]), "z": .map([:])]])
+        #expect(
+            try harness.execute(one, Stage("add_fields", [.map(fields)])).rows
+                == [["g": "x", "m": ["k": 5], "n": 3.5]])
+        #expect(try harness.execute(Stage("literals", [.map(fields)])).rows == [[:]])
+    }
+
+    @Test
+    func `An index that is forced is that of the names, or is refused`() throws {
+        let harness = try harness()
+        let condition = Stage.where(.call("equal", .field("g"), "x"))
+        func stages(_ source: String, _ arguments: [Expression], _ index: Expression) -> [Stage] {
+            [Stage(source, arguments, options: [("force_index", index)]), condition]
+        }
+        let path = [Expression.value(.reference("/c"))]
+        for (source, arguments) in [("collection", path), ("collection_group", [.value(.reference("")), "c"])] {
+            let forced = stages(source, arguments, "primary")
+            #expect(try harness.execute(structuredPipeline(forced)).paths == ["c/a", "c/c"])
+            for (pipeline, usesIndex) in [(forced, false), ([Stage(source, arguments), condition], true)] {
+                let explained = try harness.execute(
+                    structuredPipeline(pipeline, options: [("explain_options", .map([("mode", "explain")]))]))
+                let text = explained.responses.compactMap(\.explainText).joined()
+                let scans = text.contains("CollectionScan") || text.contains("SubtreeScan")
+                #expect(scans != usesIndex, "\(text)")
+            }
+            for index in ["other", 7] as [Expression] {
+                let answer = harness.outcome(stages(source, arguments, index))
+                #expect(answer.status == .invalidArgument && answer.text.contains("Invalid index"), "\(answer.text)")
+            }
+        }
+        let search = Stage("search", [], options: [("query", .call("document_matches", "x"))])
+        let searching = [stages("collection", path, "primary")[0], search]
+        #expect(harness.outcome(searching).status == .invalidArgument)
+        let documents = stages("documents", [.value(.reference("/c/a"))], "primary")
+        #expect(harness.outcome(documents).status == .unimplemented)
+    }
+
+    @Test
     func `An array becomes rows; what is not an array stays one row without an index`() throws {
         let harness = try harness()
         let unnest = Stage("unnest", [.field("t"), .field("v")], options: [("index_field", .field("i"))])

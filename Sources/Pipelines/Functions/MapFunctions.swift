@@ -21,8 +21,7 @@ enum MapFunctions {
     }
 
     private static func get(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
-        if operands[0].isNullOrAbsent { return .absent }
-        if operands[1].isNullOrAbsent { return .null }
+        if operands[0].isNullOrAbsent || operands[1].isNullOrAbsent { return .null }
         let key = try key("map_get", operands[1])
         switch operands[0] {
         case .encodedMap(let slice):

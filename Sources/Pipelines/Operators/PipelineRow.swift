@@ -106,14 +106,16 @@ extension Operand {
 
     /// The map with values at paths, those that are absent left out. What is not a map on the way becomes one. Each map
     /// is read and copied once, however many values it gets.
-    func setting(_ values: [Placed]) -> Operand {
+    ///
+    /// - Parameter aroundAbsent: whether the maps around an absent value are made too.
+    func setting(_ values: [Placed], aroundAbsent: Bool = false) -> Operand {
         var simple: [OperandMap.Entry] = []
         var nested: [(name: String, values: [Placed])] = []
         var places: [[UInt8]: Int] = [:]
         simple.reserveCapacity(values.count)
         for (path, value) in values {
-            if case .absent = value { continue }
             let (name, rest) = (path[path.startIndex], path.dropFirst())
+            if value.isAbsent, rest.isEmpty || !aroundAbsent { continue }
             if rest.isEmpty {
                 simple.append((name, value))
             } else if let place = places[Array(name.utf8)] {
@@ -126,7 +128,9 @@ extension Operand {
         let result = merging(OperandMap(simple))
         if nested.isEmpty { return result }
         let present = result.entries ?? OperandMap()
-        let changed = nested.map { (key: $0.name, value: (present[$0.name] ?? .map([:])).setting($0.values)) }
+        let changed = nested.map { name, values in
+            (key: name, value: (present[name] ?? .map([:])).setting(values, aroundAbsent: aroundAbsent))
+        }
         return Operand.map(present).merging(OperandMap(changed))
     }
 

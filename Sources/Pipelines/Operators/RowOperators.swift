@@ -21,11 +21,15 @@ struct NamedExpression: Sendable {
 
 extension [NamedExpression] {
     /// Sets the values on a row in `fields`, a map; those that are absent are left out.
-    func set(in fields: Operand, on row: PipelineRow, _ work: PipelineWork) throws(RequestError) -> Operand {
+    ///
+    /// - Parameter aroundAbsent: whether the maps around an absent value are made too.
+    func set(
+        in fields: Operand, on row: PipelineRow, _ work: PipelineWork, aroundAbsent: Bool = false
+    ) throws(RequestError) -> Operand {
         var values: [Operand.Placed] = []
         values.reserveCapacity(count)
         for named in self { values.append((named.path[...], try work.evaluator.value(of: named.expression, on: row))) }
-        return fields.setting(values)
+        return fields.setting(values, aroundAbsent: aroundAbsent)
     }
 
     /// The values on a row, those that are absent left out.
@@ -132,7 +136,7 @@ final class RowChange: PipelineOperator {
 
     private func apply(to row: inout PipelineRow, _ work: PipelineWork) throws(RequestError) {
         switch change {
-        case .select(let fields): row.fields = try fields.values(on: row, work)
+        case .select(let fields): row.fields = try fields.set(in: .map([:]), on: row, work, aroundAbsent: true)
         case .add(let fields): row.fields = try fields.set(in: row.fields, on: row, work)
         case .remove(let paths): row.fields = row.fields.removing(paths)
         case .bind(let variables):

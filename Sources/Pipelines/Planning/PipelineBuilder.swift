@@ -171,14 +171,17 @@ struct PipelineBuilder {
         _ source: RowSource, _ rest: inout ArraySlice<PipelineStage>
     ) throws(RequestError) -> any PipelineOperator {
         switch source {
-        case .collections(let selector, let path):
+        case .collections(let selector, let path, let usesIndexes):
             let parent = path.isEmpty ? database.documentsRoot : "\(database.documentsRoot)/\(path)"
             if let stage = rest.first, stage.name == SearchStage.name {
+                if !usesIndexes { throw .invalidArgument("The stage search cannot read without indexes.") }
                 rest = rest.dropFirst()
                 return try search(try SearchStage(stage), selector, parent: parent)
             }
             let folding = ConstantFolding(database: database, bindings: compiler.scope.bindings)
-            let head = try PipelineHead(selector, rest, parent: parent, folding, options: options.query)
+            var query = options.query
+            query.usesIndexes = usesIndexes
+            let head = try PipelineHead(selector, rest, parent: parent, folding, options: query)
             rest = rest.dropFirst(head.stageCount)
             if let stage = rest.first, let aggregate = try documentAggregate(stage, head, parent: parent) {
                 rest = rest.dropFirst()
@@ -186,7 +189,7 @@ struct PipelineBuilder {
             }
             let ordered = try filtered(read(head.plan, .query(head.query, parent: parent)), head.residual)
             guard let field = head.absentField else { return ordered }
-            let plan = try PipelineHead.plan(head.unordered, parent: parent, options.query)
+            let plan = try PipelineHead.plan(head.unordered, parent: parent, query)
             let isAbsent = PipelineCall(name: "is_absent", arguments: [.field(field)], options: [])
             let others = try filtered(
                 read(plan, .query(head.unordered, parent: parent)), [.call(isAbsent)] + head.residual)
@@ -204,7 +207,7 @@ struct PipelineBuilder {
             for row in sorted {
                 parts.append(
                     try resolving(true, LiteralRows([[]])) { (builder, input) throws(RequestError) in
-                        RowChange(input, .select(try builder.named(row)))
+                        RowChange(input, .add(try builder.named(row)))
                     })
             }
             return UnionAll(parts)

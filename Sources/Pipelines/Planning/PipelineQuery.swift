@@ -22,7 +22,8 @@ package struct PipelineQuery: Sendable {
         _ = try PipelineExecution(structuredPipeline: wire, in: database)
         let stages = try ParsedPipeline(structuredPipeline: wire).stages
         guard let first = stages.first,
-            case .collections(let selector, let path) = try RowSource(first, in: database, within: .none)
+            case .collections(let selector, let path, usesIndexes: true) = try RowSource(
+                first, in: database, within: .none)
         else { throw PipelineQuery.unserved }
         parent = path.isEmpty ? database.documentsRoot : "\(database.documentsRoot)/\(path)"
         let rest = stages.dropFirst()

@@ -16,8 +16,9 @@ enum OuterRow {
 
 /// What a pipeline reads.
 enum RowSource: Sendable {
-    /// Collections below a parent: the path of a document below `documents`, or empty.
-    case collections(CollectionSelector, parent: String)
+    /// Collections below a parent: the path of a document below `documents`, or empty. They may have to be read without
+    /// indexes.
+    case collections(CollectionSelector, parent: String, usesIndexes: Bool = true)
     /// Documents by their paths below `documents`, in the order of names.
     case documents([[UInt8]])
     /// Rows in the request.
@@ -29,8 +30,10 @@ enum RowSource: Sendable {
     ///
     /// - Parameter outer: the row around the pipeline, for the stage `subcollection`.
     init(_ stage: PipelineStage, in database: DatabaseName, within outer: OuterRow) throws(RequestError) {
-        if stage.name != SearchStage.name, !stage.options.isEmpty {
-            try stage.refuseOptions(besides: ["force_index", "hints"])
+        switch stage.name {
+        case "collection", "collection_group": try stage.refuseOptions(besides: [RowSource.forcedIndex])
+        case SearchStage.name: break
+        default: try stage.refuseOptions()
         }
         switch stage.name {
         case "collection":
@@ -40,7 +43,8 @@ enum RowSource: Sendable {
             }
             try ResourceID.check(id, isCollection: true)
             self = .collections(
-                CollectionSelector(collectionID: id), parent: path.dropLast().joined(separator: "/"))
+                CollectionSelector(collectionID: id), parent: path.dropLast().joined(separator: "/"),
+                usesIndexes: try RowSource.usesIndexes(stage))
         case "collection_group":
             try stage.expectArguments(2...2)
             guard let id = stage.arguments[1].text else {
@@ -52,7 +56,8 @@ enum RowSource: Sendable {
                 throw .invalidArgument("The parent of the stage collection_group is not a document.")
             }
             self = .collections(
-                CollectionSelector(collectionID: id, allDescendants: true), parent: parent.joined(separator: "/"))
+                CollectionSelector(collectionID: id, allDescendants: true), parent: parent.joined(separator: "/"),
+                usesIndexes: try RowSource.usesIndexes(stage))
         case "database":
             try stage.expectArguments(0...0)
             self = .collections(CollectionSelector(collectionID: "", allDescendants: true), parent: "")
@@ -71,6 +76,19 @@ enum RowSource: Sendable {
             throw .invalidArgument("A pipeline cannot begin with the stage \(stage.name).")
         default: throw RequestError(.unimplemented, "The pipeline stage \(stage.name) is not implemented.")
         }
+    }
+
+    private static let forcedIndex = "force_index"
+
+    /// Whether indexes may be used: unless the stage asks for the documents in the order of their names.
+    ///
+    /// - Throws: `INVALID_ARGUMENT` for the name of another index: the planner chooses among them.
+    private static func usesIndexes(_ stage: PipelineStage) throws(RequestError) -> Bool {
+        guard let option = stage.options.first(where: { $0.name == forcedIndex }) else { return true }
+        if option.value.text == "primary" { return false }
+        throw .invalidArgument(
+            "Invalid index \"\(option.value.text ?? "")\": the option \(forcedIndex) of the stage \(stage.name) takes "
+                + "\"primary\", which reads without indexes. Without the option the server chooses indexes.")
     }
 
     /// A collection below the document of the row around the pipeline.

@@ -135,5 +135,6 @@ extension PipelineStage {
 
     fileprivate func dependsOnRow(_ names: Set<String>) -> Bool {
         name == "subcollection" || name == "sample" || arguments.contains { $0.dependsOnRow(names) }
+            || options.contains { $0.value.dependsOnRow(names) }
     }
 }

@@ -29,7 +29,7 @@ struct AccessPlanner {
     static func choose<Source: QuerySource & ~Copyable>(
         _ plan: QueryPlan, _ source: borrowing Source
     ) throws(RequestError) -> IndexAccess? {
-        if plan.points != nil { return nil }
+        if plan.points != nil || !plan.options.usesIndexes { return nil }
         let disjuncts = Disjunct.all(of: plan.matcher.filter)
         guard case .collection(let path) = plan.matcher.scope else { return try group(plan, disjuncts, source) }
         guard let collection = try source.indexedCollection(path) else { return nil }

@@ -28,7 +28,9 @@ struct IndexReport: Sendable {
     init?<Source: QuerySource & ~Copyable>(
         _ plan: QueryPlan, _ access: Append?, _ source: borrowing Source
     ) throws(RequestError) {
-        guard let usage = source.indexUsage, plan.points == nil, source.database != 0 else { return nil }
+        guard let usage = source.indexUsage, plan.points == nil, plan.options.usesIndexes, source.database != 0 else {
+            return nil
+        }
         guard let id = IndexReport.groupID(of: plan.matcher.scope) else { return nil }
         let (database, collectionID) = (source.database, String(decoding: id, as: UTF8.self))
         func index(_ field: FieldPath, _ kind: EntryKinds) -> AdaptiveIndex {

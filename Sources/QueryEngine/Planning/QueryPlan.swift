@@ -28,6 +28,9 @@ package struct QueryOptions: Sendable {
     /// Queries that the cloud would refuse because there is no index are refused; otherwise every query runs.
     package var requiresIndexes = false
 
+    /// Indexes may be used; otherwise documents are found by their names alone.
+    package var usesIndexes = true
+
     /// Each operator is to be counted and timed.
     package var measuresOperators = false
 

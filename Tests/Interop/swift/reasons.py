@@ -4,11 +4,7 @@
 EXCLUDED = {}
 
 # Tests that may fail: the class and the name.
-INDEXES = "the server chooses indexes itself, whatever forceIndex says"
 FAILURES = {
-    "PipelineIntegrationTests.testCollectionForceIndexInvalid": INDEXES,
-    "PipelineIntegrationTests.testCollectionGroupForceIndexInvalid": INDEXES,
     "PipelineIntegrationTests.testIfAbsentWorks": "sorts by names that a stage before has left out: the order is not defined",
-    "PipelineIntegrationTests.testMapGetWithFieldNameIncludingDotNotation": "selects a path that is absent; the cloud makes the maps around it",
     "SearchIntegrationTests.testLimitTheNumberOfDocumentsScoredViaRetrievalDepth": "sorts by scores, which are not those of the cloud",
 }

@@ -25,6 +25,19 @@ struct SubqueryTests {
     private let byStars = Stage.sort((.field("stars"), false))
 
     @Test
+    func `A search in a subquery reads the variables of each row`() throws {
+        let harness = try Harness()
+        try harness.set(["c/a": Harness.fields(["n": 1]), "c/b": Harness.fields(["n": 2])])
+        let search = Stage("search", [], options: [("query", .call("equal", .field("n"), .variable("v")))])
+        let found = Expression.call(
+            "array", .pipeline([.collection("c"), search, .select(("n", .field("n")))]))
+        let answer = try harness.execute(
+            Stage("literals", [.map([("x", 1)]), .map([("x", 2)])]), Stage("let", [.map([("v", .field("x"))])]),
+            .select(("found", found)))
+        #expect(answer.rows == [["found": [1]], ["found": [2]]])
+    }
+
+    @Test
     func `A subquery gives its results as an array, and the value of an only field for each`() throws {
         let harness = try harness()
         let answer = try harness.execute(

@@ -190,8 +190,7 @@ extension NaiveEvaluator {
 
     /// Absent for what is not a map.
     private static func get(_ arguments: [Value?]) -> NaiveOutcome {
-        guard let map = arguments[0], !isNull(map) else { return .absent }
-        guard let key = arguments[1], !isNull(key) else { return .null }
+        guard let map = arguments[0], !isNull(map), let key = arguments[1], !isNull(key) else { return .null }
         guard let name = string(key) else { return .failed }
         if case .map(let map) = map { return .maybe(map[name]) }
         return .absent
