@@ -45,13 +45,13 @@ package struct Patience {
 
     /// The pause before the next look, in microseconds.
     ///
-    /// It is a millisecond, and twice as long as the look if that took longer: a look that starts a process leaves the
-    /// processor to those that are waited for.
+    /// It is a millisecond, and six times as long as the look if that took longer: a look that starts a process, or
+    /// asks a server for all of its metrics, leaves the processor to those that are waited for.
     package var pauseMicroseconds: UInt32 {
         // A simulation has its own time, and the same pauses each time.
         if SchedulerOfThread.current != nil { return 1_000 }
         let look: Duration = lookBegan.duration(to: lookEnded)
-        let pause: Duration = max(.milliseconds(1), min(look * 2, .milliseconds(500)))
+        let pause: Duration = max(.milliseconds(1), min(look * 6, .milliseconds(500)))
         return UInt32(pause / .microseconds(1))
     }
 }

@@ -9,22 +9,17 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20)))
 struct BatchTests {
-    private struct Name: Hashable {
-        let key: Bytes
-        let version: UInt64
-    }
-
     /// A memtable whose groups go to the list or to batches in turn, and what it must hold.
     private struct Filled {
         let memtable: Memtable
-        var values: [Name: Bytes?] = [:]
+        var values: [VersionedKey: Bytes?] = [:]
 
         init(count: Int) throws {
             memtable = try Memtable(reservedBytes: count * 800, scannedSpaces: 0...255)
         }
 
         /// Writes a group of commits with one change each.
-        mutating func add(_ changes: [(name: Name, value: Bytes?)], batchEntriesMin: Int) {
+        mutating func add(_ changes: [(name: VersionedKey, value: Bytes?)], batchEntriesMin: Int) {
             let collected = CollectedEntries(batchEntriesMin: batchEntriesMin)
             for (name, value) in changes {
                 let entry = name.key.withUnsafeBytes { key in
@@ -38,16 +33,14 @@ struct BatchTests {
             #expect(collected.isEmpty)
         }
 
-        func newest(_ key: Bytes, atMost version: UInt64) -> Name? {
+        func newest(_ key: Bytes, atMost version: UInt64) -> VersionedKey? {
             values.keys.filter { $0.key == key && $0.version <= version }.max { $0.version < $1.version }
         }
 
-        var sorted: [Name] {
-            values.keys.sorted { $0.key == $1.key ? $0.version > $1.version : $0.key.lexicographicallyPrecedes($1.key) }
-        }
+        var sorted: [VersionedKey] { values.keys.sorted() }
 
         /// The newest entry of each key that a version sees.
-        func seen(at version: UInt64) -> [Name] {
+        func seen(at version: UInt64) -> [VersionedKey] {
             var last: Bytes?
             return sorted.filter { name in
                 guard name.version <= version, name.key != last else { return false }
@@ -71,13 +64,13 @@ struct BatchTests {
         var filled = try Filled(count: count)
         var version: UInt64 = 0
         while filled.values.count < count {
-            var changes: [(Name, Bytes?)] = []
+            var changes: [(VersionedKey, Bytes?)] = []
             for _ in 0..<(1 + random.below(count / 8)) {
                 // The same key may be changed twice by a commit.
                 if !random.oneIn(6) { version += 1 }
                 let key = changes.isEmpty || !random.oneIn(6) ? key(&random) : changes[changes.count - 1].0.key
                 let value = random.oneIn(5) ? nil : Bytes(repeating: UInt8(random.below(256)), count: random.below(9))
-                changes.append((Name(key: key, version: version), value))
+                changes.append((VersionedKey(key: key, version: version), value))
             }
             filled.add(changes.map { (name: $0.0, value: $0.1) }, batchEntriesMin: random.pick([1, 1, .max]))
             version += 1
@@ -86,16 +79,16 @@ struct BatchTests {
     }
 
     private static func walk(_ memtable: Memtable, at version: UInt64, _ direction: ScanDirection, from: Bytes?)
-        -> [Name]
+        -> [VersionedKey]
     {
         var cursor = MemtableCursor(memtable, version: CommitVersion(microseconds: version))
         func seek(_ key: UnsafeRawBufferPointer?) {
             if direction == .forward { cursor.seekForward(key) } else { cursor.seekBackward(key, inclusive: true) }
         }
         if let from { from.withUnsafeBytes { seek($0) } } else { seek(nil) }
-        var found: [Name] = []
+        var found: [VersionedKey] = []
         while cursor.isAtEntry {
-            found.append(Name(key: Bytes(cursor.key), version: cursor.entryVersion))
+            found.append(VersionedKey(key: Bytes(cursor.key), version: cursor.entryVersion))
             cursor.step(direction)
         }
         return found
@@ -137,11 +130,11 @@ struct BatchTests {
         var random = SeededGenerator(seed: seed)
         let filled = try Self.filled(&random, count: 3_000)
         defer { filled.memtable.release() }
-        var found: [Name] = []
+        var found: [VersionedKey] = []
         var walk = MemtableWalk(filled.memtable)
         while walk.entry != 0 {
             let entry = walk.entry
-            let name = Name(key: Bytes(filled.memtable.key(entry)), version: filled.memtable.version(entry))
+            let name = VersionedKey(key: Bytes(filled.memtable.key(entry)), version: filled.memtable.version(entry))
             found.append(name)
             #expect(filled.memtable.value(entry).map { Bytes($0) } == filled.values[name]!)
             walk.next()
@@ -154,12 +147,12 @@ struct BatchTests {
     func `Keys of which each begins like all longer ones do not exhaust the stack`() throws {
         var filled = try Filled(count: 20_000)
         defer { filled.memtable.release() }
-        var changes: [(name: Name, value: Bytes?)] = []
+        var changes: [(name: VersionedKey, value: Bytes?)] = []
         // Each byte divides the keys once more, with enough left for another part.
         for depth in 0..<480 {
             for other in 0..<20 as Range<UInt8> {
                 let key = Bytes(repeating: 1, count: depth) + [2, other]
-                changes.append((Name(key: key, version: UInt64(changes.count + 1)), []))
+                changes.append((VersionedKey(key: key, version: UInt64(changes.count + 1)), []))
             }
         }
         var random = SeededGenerator(seed: 5)
@@ -174,7 +167,7 @@ struct BatchTests {
         defer { filled.memtable.release() }
         for number in 1...200 as ClosedRange<UInt64> {
             let key: Bytes = [UInt8(number % 7), UInt8(number)]
-            filled.add([(Name(key: key, version: number), [1])], batchEntriesMin: 1)
+            filled.add([(VersionedKey(key: key, version: number), [1])], batchEntriesMin: 1)
         }
         #expect(filled.memtable.batchCount == 128)
         #expect(Self.walk(filled.memtable, at: .max, .backward, from: nil) == filled.sorted.reversed())

@@ -6,20 +6,6 @@ import TestSupport
 
 @testable import EmbeddedEngine
 
-/// An entry of a run.
-struct RunEntry: Equatable, CustomStringConvertible {
-    var key: Bytes
-    var version: UInt64
-    var value: Bytes?
-
-    var description: String { "\(String(decoding: key, as: UTF8.self))@\(version)=\(value?.count ?? -1)" }
-
-    static func isBefore(_ left: RunEntry, _ right: RunEntry) -> Bool {
-        if left.key != right.key { return left.key.lexicographicallyPrecedes(right.key) }
-        return left.version > right.version
-    }
-}
-
 /// A run of several files, open.
 final class TestRun {
     let files: [RunFile]

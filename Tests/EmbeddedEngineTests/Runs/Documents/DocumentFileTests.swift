@@ -44,7 +44,7 @@ struct DocumentFileTests {
     private func value(_ count: Int, _ random: inout SeededGenerator) -> Bytes {
         let start = random.below(256)
         if count > 64 << 10 { return Bytes(repeating: UInt8(start), count: count) }
-        return (0..<count).map { UInt8(truncatingIfNeeded: start + $0 * 31 >> 3) }
+        return steppedBytes(from: start, count: count)
     }
 
     /// Documents with history, whose keys are not prefixes of each other, and what keeps the latest value only, whose
