@@ -21,6 +21,8 @@ final class LogHolds: Sendable {
         var version: CommitVersion
         /// Bytes that are kept at most.
         let bytesMax: Int
+        /// The last stream of the holder.
+        var stream: UInt64
         /// Since when the holder is away, in milliseconds of the monotonic clock; nil while it is there.
         var awaySince: UInt64?
     }
@@ -32,13 +34,18 @@ final class LogHolds: Sendable {
     /// Holders at once. A further one takes the place of one that is away, or gets none.
     static let holdersMax = 32
 
-    /// Keeps the records after a version. A holder moves forward only.
+    /// Keeps the records after a version. A stream of a holder moves forward only. A later stream begins where it says:
+    /// its holder may lack what an earlier one has sent.
     ///
-    /// - Parameter bytesMax: counts when the holder is new.
-    func hold(_ holder: LogHolder, after version: CommitVersion, bytesMax: Int) {
+    /// - Parameters:
+    ///   - stream: of the holder; a later one has a higher number. An earlier one changes nothing any more.
+    ///   - bytesMax: counts when the holder is new.
+    func hold(_ holder: LogHolder, stream: UInt64 = 0, after version: CommitVersion, bytesMax: Int) {
         holds.withLock { holds in
             if var known = holds[holder] {
-                known.version = max(known.version, version)
+                if stream < known.stream { return }
+                known.version = stream > known.stream ? version : max(known.version, version)
+                known.stream = stream
                 known.awaySince = nil
                 holds[holder] = known
                 return
@@ -48,7 +55,7 @@ final class LogHolds: Sendable {
                 guard let oldest = away.min(by: { $0.1 < $1.1 }) else { return }
                 holds[oldest.0] = nil
             }
-            holds[holder] = Hold(version: version, bytesMax: bytesMax)
+            holds[holder] = Hold(version: version, bytesMax: bytesMax, stream: stream)
         }
     }
 
@@ -65,9 +72,11 @@ final class LogHolds: Sendable {
         holds.withLock { holds in holds[holder].map { ($0.version, $0.bytesMax) } }
     }
 
-    /// The holder has gone and may come back.
-    func leave(_ holder: LogHolder, nowMilliseconds: UInt64) {
-        holds.withLock { $0[holder]?.awaySince = nowMilliseconds }
+    /// A stream of a holder has ended. If it was the last one, the holder has gone and may come back.
+    func leave(_ holder: LogHolder, stream: UInt64, nowMilliseconds: UInt64) {
+        holds.withLock { holds in
+            if holds[holder]?.stream == stream { holds[holder]?.awaySince = nowMilliseconds }
+        }
     }
 
     /// The holds that count now.

@@ -248,19 +248,23 @@ extension WriteAheadLog {
 
     /// Keeps the records after `version` from being trimmed, up to `EngineOptions.logHeldBytesMax` for an archive, and
     /// `logFollowedBytesMax` for a follower. A log with a bound for an archive begins with all records held. Only ever
-    /// moves forward.
-    package func hold(_ holder: LogHolder, after version: CommitVersion) {
+    /// moves forward, except with a new stream.
+    ///
+    /// - Parameter stream: of a follower; a later one of the same follower has a higher number. An earlier one changes
+    ///   nothing any more.
+    package func hold(_ holder: LogHolder, stream: UInt64 = 0, after version: CommitVersion) {
         switch holder {
         case .archive: holds.move(.archive, to: version)
         case .follower where options.logFollowedBytesMax > 0 && shared == nil:
-            holds.hold(holder, after: version, bytesMax: options.logFollowedBytesMax)
+            holds.hold(holder, stream: stream, after: version, bytesMax: options.logFollowedBytesMax)
         case .follower: break
         }
     }
 
-    /// A holder has gone. What it has not taken is kept for ten more minutes.
-    package func leave(_ holder: LogHolder) {
-        holds.leave(holder, nowMilliseconds: SystemClock.monotonicMilliseconds())
+    /// A stream of a follower has ended. Unless there is a later one, what the follower has not taken is kept for ten
+    /// more minutes.
+    package func leave(_ holder: LogHolder, stream: UInt64) {
+        holds.leave(holder, stream: stream, nowMilliseconds: SystemClock.monotonicMilliseconds())
     }
 
     /// Whether an archive or a follower has not taken all durable records.

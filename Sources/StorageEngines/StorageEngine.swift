@@ -107,13 +107,13 @@ package enum StorageEngine: Sendable {
     }
 
     /// Keeps records of the log for a follower; see `WriteAheadLog.hold`. An engine in memory has none.
-    package func hold(_ holder: LogHolder, after version: CommitVersion) {
-        if case .embedded(let engine) = self { engine.log.hold(holder, after: version) }
+    package func hold(_ holder: LogHolder, stream: UInt64, after version: CommitVersion) {
+        if case .embedded(let engine) = self { engine.log.hold(holder, stream: stream, after: version) }
     }
 
-    /// The follower has gone; see `WriteAheadLog.leave`.
-    package func leave(_ holder: LogHolder) {
-        if case .embedded(let engine) = self { engine.log.leave(holder) }
+    /// A stream of the follower has ended; see `WriteAheadLog.leave`.
+    package func leave(_ holder: LogHolder, stream: UInt64) {
+        if case .embedded(let engine) = self { engine.log.leave(holder, stream: stream) }
     }
 
     /// See ``KeyValueDisk/estimate(from:to:)``.

@@ -204,7 +204,7 @@ extension LogRecords {
         trim(after: 40)
         #expect(try open.reader(after: 20).take() == Array(all[20...]))
         // One that has gone may come back.
-        open.log.leave(.follower(7))
+        open.log.leave(.follower(7), stream: 0)
         trim(after: 40)
         #expect(try open.reader(after: 20).take() == Array(all[20...]))
         open.log.hold(.follower(7), after: CommitVersion(microseconds: 40))
@@ -217,6 +217,31 @@ extension LogRecords {
         trim(after: 100)
         let error = #expect(throws: StorageError.self) { try open.reader(after: 40).take() }
         #expect(error?.code == .versionTooOld)
+    }
+
+    @Test
+    func `The last stream of a follower says what is kept, also if an earlier one ends after it has begun`() throws {
+        let holds = LogHolds()
+        let follower = LogHolder.follower(7)
+        func hold(stream: UInt64, after version: UInt64) {
+            holds.hold(follower, stream: stream, after: CommitVersion(microseconds: version), bytesMax: 1 << 20)
+        }
+        func kept(atMilliseconds now: UInt64) -> [UInt64] {
+            holds.all(nowMilliseconds: now).map(\.version.microseconds)
+        }
+        hold(stream: 1, after: 10)
+        hold(stream: 1, after: 40)
+        // What the first stream has sent last did not arrive.
+        hold(stream: 2, after: 30)
+        #expect(kept(atMilliseconds: 0) == [30])
+        hold(stream: 1, after: 50)
+        holds.leave(follower, stream: 1, nowMilliseconds: 0)
+        #expect(kept(atMilliseconds: LogHolds.awayMillisecondsMax) == [30])
+        hold(stream: 2, after: 20)
+        #expect(kept(atMilliseconds: LogHolds.awayMillisecondsMax) == [30])
+        holds.leave(follower, stream: 2, nowMilliseconds: 0)
+        #expect(kept(atMilliseconds: LogHolds.awayMillisecondsMax - 1) == [30])
+        #expect(kept(atMilliseconds: LogHolds.awayMillisecondsMax) == [])
     }
 
     @Test

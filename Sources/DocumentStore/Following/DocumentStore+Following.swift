@@ -31,15 +31,19 @@ extension DocumentStore {
     }
 
     /// Keeps the records after a version for a follower, up to `EngineOptions.logFollowedBytesMax`, until ten minutes
-    /// after ``endHold(of:)``.
+    /// after ``endHold(of:stream:)``.
     ///
-    /// - Parameter follower: a number that the follower has chosen.
-    package func holdRecords(after version: CommitVersion, for follower: UInt64) {
-        engine.hold(.follower(follower), after: version)
+    /// - Parameters:
+    ///   - follower: a number that the follower has chosen.
+    ///   - stream: a number of ``ReplicationState/makeStreamNumber()``. The last stream to the follower counts.
+    package func holdRecords(after version: CommitVersion, for follower: UInt64, stream: UInt64) {
+        engine.hold(.follower(follower), stream: stream, after: version)
     }
 
-    /// The follower has gone.
-    package func endHold(of follower: UInt64) { engine.leave(.follower(follower)) }
+    /// A stream to the follower has ended.
+    package func endHold(of follower: UInt64, stream: UInt64) {
+        engine.leave(.follower(follower), stream: stream)
+    }
 
     /// Takes no writes from now on, because another server does. The completion is called once, on a thread of the
     /// store, when all commits before are durable and visible: with the version of the last of them.

@@ -4,6 +4,7 @@ internal import Synchronization
 /// What a store knows of its replicas, or of its source. Thread-safe.
 package final class ReplicationState: Sendable {
     private let followerCount = Atomic<Int>(0)
+    private let streamCount = Atomic<UInt64>(0)
     private let connected = Atomic<Bool>(false)
     private let closed = Mutex(ClosedTime())
     private let readBeforeLeader = Atomic<UInt64>(0)
@@ -24,6 +25,9 @@ package final class ReplicationState: Sendable {
 
     /// A stream to a replica has begun or ended.
     package func countFollower(_ change: Int) { followerCount.add(change, ordering: .relaxed) }
+
+    /// The number of a stream that begins, from 1 on: it is higher than those of all before.
+    package func makeStreamNumber() -> UInt64 { streamCount.add(1, ordering: .relaxed).newValue }
 
     /// Whether a failure to read the log for a replica is to be reported: each further stream meets it again.
     package func isNews(failure: String) -> Bool {

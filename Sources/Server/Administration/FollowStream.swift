@@ -144,7 +144,8 @@ final class FollowStream: ResponseSource, LongLivedStream {
         let bound = LoopBound(call)
         let loop = call.loop
         let source = FollowSource(
-            store: store, rules: rules, revocations: revocations, feed: feed, log: log,
+            store: store, number: store.replication.makeStreamNumber(), rules: rules, revocations: revocations,
+            feed: feed, log: log,
             wake: { loop.execute { bound.value.resume() } })
         try SystemThread(name: "follow") { source.run(request) }.detach()
     }
@@ -196,6 +197,8 @@ private struct SentPolicy {
 /// Makes the messages of one stream, on a thread.
 private struct FollowSource: Sendable {
     let store: DocumentStore
+    /// Of the stream. The last stream of the same follower may end after this one has begun.
+    let number: UInt64
     let rules: RulesKeeper?
     let revocations: RevocationKeeper?
     let feed: FollowFeed
@@ -212,8 +215,6 @@ private struct FollowSource: Sendable {
 
     func run(_ request: FollowRequest) {
         let replication = store.replication
-        // The last stream of the same follower may end after this one has begun.
-        let number = UInt64.random(in: 1 ... .max)
         replication.countFollower(1)
         // Groups have other hashes.
         let wantsHashes = request.place == nil ? 1 : 0
@@ -223,7 +224,7 @@ private struct FollowSource: Sendable {
             replication.stopWaking(number)
             replication.derived.want(-wantsHashes)
             replication.countFollower(-1)
-            if request.follower != 0 { store.endHold(of: request.follower) }
+            if request.follower != 0 { store.endHold(of: request.follower, stream: number) }
         }
         do {
             if let place = request.place { try serve(place, request.follower) } else { try serve(request) }
@@ -321,7 +322,7 @@ private struct FollowSource: Sendable {
     /// again in time. Its last commit is kept too, since the next stream compares it.
     private func hold(_ request: FollowRequest, after version: UInt64) {
         guard request.follower != 0, version > 0 else { return }
-        store.holdRecords(after: CommitVersion(microseconds: version - 1), for: request.follower)
+        store.holdRecords(after: CommitVersion(microseconds: version - 1), for: request.follower, stream: number)
     }
 
     /// Sends what was derived from records. Those of the time before the stream have no hash. An entry without a
