@@ -303,6 +303,88 @@ import Testing
         try expectRestored(model, upTo: 1_000, from: archive, to: restored)
     }
 
+    /// An archive with at least two bases, and commits after the first.
+    private func archiveWithBases(_ model: inout Model) throws -> ArchivedStore {
+        let archived = try ArchivedStore(data, archive: archive) { settings in
+            settings.clock = { 1_000_000 }
+            settings.retentionMilliseconds = 1 << 40
+            settings.baseMilliseconds = 0
+        }
+        for start in [1, 101] as [UInt64] {
+            // More than a file of records that is replaced.
+            try commit(start...(start + 99), to: archived, &model, bytes: 6_000)
+            try waitUntil("there is a base of the round") {
+                _ = archived.archiver.flush()
+                return archived.archiver.statistics.baseVersion?.microseconds ?? 0 >= start
+            }
+        }
+        return archived
+    }
+
+    @Test func `A restore whose base is pruned takes another one, or says that the version has gone`() throws {
+        var model = Model()
+        try archiveWithBases(&model).close()
+        let bases = try ArchiveCatalogue(archive).bases.filter { !$0.isEmpty }
+        let newest = try #require(bases.last).version.microseconds
+        // At the time of the look no base after the first one was there.
+        let later = bases.dropFirst().map { ArchiveFormat.baseDirectory($0.number, in: archive) + "/BASE" }
+        let contents = later.map { Files.read($0) }
+        for path in later { Files.remove(path) }
+        func restorePruned(upTo version: UInt64) throws -> ArchiveRestore.Outcome {
+            var isPruned = false
+            return try ArchiveRestore.run(
+                from: archive, to: restored, upTo: CommitVersion(microseconds: version),
+                progress: { _ in
+                    if isPruned { return }
+                    isPruned = true
+                    for (path, bytes) in zip(later, contents) { Files.write(bytes, to: path) }
+                    do {
+                        #expect(try ArchiveRetention.prune(archive, before: .max).bases > 0)
+                    } catch {
+                        Issue.record("the archive cannot be pruned: \(error)")
+                    }
+                },
+                replay: { records in
+                    var options = EngineOptions.small
+                    options.beginsTimeline = false
+                    options.restoredRecords = records
+                    try Store(restored, options).engine.close()
+                })
+        }
+        let saved = directory.path(of: "saved")
+        Files.copyTree(archive, to: saved)
+        let outcome = try restorePruned(upTo: newest)
+        #expect(outcome.version.microseconds == newest && outcome.baseVersion.microseconds == newest)
+        let store = try Store(restored, .small)
+        #expect(try store.scan(to: [0xF0]) == model.entries([], [0xF0], at: newest, .forward))
+        try store.engine.close()
+        Files.remove(restored)
+
+        Files.remove(archive)
+        Files.copyTree(saved, to: archive)
+        let gone = error { _ = try restorePruned(upTo: newest - 1) }
+        #expect(gone?.code == .versionTooOld, "\(String(describing: gone))")
+        #expect(gone?.message.contains("begins with version \(newest)") == true)
+        #expect(gone?.message.contains("removed during the restore") == true)
+        #expect(!FileManager.default.fileExists(atPath: restored))
+    }
+
+    @Test func `What is pruned during a check is not missing`() throws {
+        var model = Model()
+        try archiveWithBases(&model).close()
+        var isPruned = false
+        let problems = try ArchiveCheck.run(archive) { _ in
+            if isPruned { return }
+            isPruned = true
+            do {
+                #expect(try ArchiveRetention.prune(archive, before: .max).bases > 0)
+            } catch {
+                Issue.record("the archive cannot be pruned: \(error)")
+            }
+        }
+        #expect(isPruned && problems == [])
+    }
+
     @Test func `A restored directory has a new identity and a new history`() throws {
         var model = Model()
         let archived = try ArchivedStore(data, archive: archive)

@@ -166,6 +166,13 @@ extension ArchiveCatalogue {
         package var files: [RecordHeader]
     }
 
+    /// Whether a file that a route needs is not in the archive any more: it was pruned.
+    func lacksPart(of route: Route) -> Bool {
+        let numbers = Set(files.map(\.number))
+        return !bases.contains { $0.number == route.base.number }
+            || route.files.contains { !numbers.contains($0.number) }
+    }
+
     /// The newest base that is not after a version, and the files of records up to there.
     /// - Throws: `versionTooOld` if the archive begins later, ends earlier, or has a gap there; `corrupt` if a damaged
     ///   file is in the way.
