@@ -185,8 +185,8 @@ extension StoreTables {
     }
 
     /// Enters a complete base, if the epoch is still the last one and the log has the last group of the base: a standby
-    /// that has taken over may lack that group, or have another one. One row if that was done. The table of the group
-    /// may be missing.
+    /// that has taken over may lack that group, or have another one. One row if that was done, or had been done
+    /// already. The table of the group may be missing.
     package func entering(_ base: BaseRow, epoch: UInt64) -> SQLStatement {
         let place = base.place
         let isInLog =
@@ -198,9 +198,14 @@ extension StoreTables {
             """
         return SQLStatement(
             """
-            WITH l AS (SELECT name FROM hearth.stores WHERE name = $1::text AND epoch = $9::bigint \(isInLog) FOR SHARE)
-            INSERT INTO hearth.bases SELECT name, $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::bigint,
-                clock_timestamp(), $7::text, $8::bigint FROM l RETURNING number
+            WITH l AS (SELECT name FROM hearth.stores WHERE name = $1::text AND epoch = $9::bigint \(isInLog)
+                FOR SHARE),
+            entered AS (INSERT INTO hearth.bases SELECT name, $2::bigint, $3::bigint, $4::bigint, $5::bigint,
+                $6::bigint, clock_timestamp(), $7::text, $8::bigint FROM l
+                ON CONFLICT (store, number) DO NOTHING RETURNING number)
+            SELECT number FROM entered
+            UNION ALL SELECT number FROM hearth.bases
+                WHERE store = $1::text AND number = $2::bigint AND parts_table = $7::text
             """,
             [
                 .text(name), .number(base.number), .number(place.sequence), .number(place.hash), .number(place.version),

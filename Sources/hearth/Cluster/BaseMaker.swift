@@ -66,11 +66,18 @@ final class BaseMaker: Sendable {
         var failures: UInt64 = 0
         /// No base is begun before.
         var nextMaking: UInt64 = 0
+        /// When what the last base covers is dropped; nil if nothing is left of it. A server that begins to lead does
+        /// not know what the one before has dropped.
+        var nextTrim: UInt64? = 0
     }
 
     /// After failures the next attempt waits, at most this long.
     private static let pauseMilliseconds: UInt64 = 2_000
     private static let pauseMillisecondsMax: UInt64 = 300_000
+    /// Time between two attempts to drop what a base covers.
+    private static let trimMilliseconds: UInt64 = 60_000
+    /// How long one waits for a table that something else reads, such as a dump. Servers that read it would wait too.
+    private static let trimSettings = SQLStatement(script: "SET lock_timeout = 2000")
     /// How often a server looks whether it has the directory.
     private static let visitMilliseconds: UInt64 = 30_000
     /// When a disk that does nothing is reported, and when nobody waits for it any more.
@@ -127,8 +134,12 @@ final class BaseMaker: Sendable {
                 log(.info, "cluster_store_handed_over", ["store": tables.name, "server": server])
             }
             try visit(&looks, session)
-            if driver.state.holdsLease, mayBegin, try Self.isDue(bases, bytesMin: settings.bytesMin, session) {
-                try begin()
+            if driver.state.holdsLease, mayBegin {
+                if try Self.isDue(bases, bytesMin: settings.bytesMin, session) {
+                    try begin { self.makeOrWait() }
+                } else if isTrimDue {
+                    try begin { self.trimOrWait() }
+                }
             }
             looks.problem = nil
         } catch {
@@ -150,13 +161,19 @@ final class BaseMaker: Sendable {
         }
     }
 
-    /// Starts the thread that makes a base.
-    private func begin() throws {
+    private var isTrimDue: Bool {
+        // A server that has not opened the archive yet does not know what it lacks.
+        if store.archiveHold?.version == .zero { return false }
+        return state.withLock { $0.nextTrim.map { SystemClock.monotonicMilliseconds() >= $0 } ?? false }
+    }
+
+    /// Starts the thread that makes a base, or drops what the last one covers.
+    private func begin(_ work: @escaping @Sendable () -> Void) throws {
         let last = try state.update { state throws -> SystemThread? in
             if state.isStopping { return nil }
             let last = state.thread
             state.thread = try SystemThread(name: "bases") { [self] in
-                makeOrWait()
+                work()
                 self.state.update { $0.isMaking = false }
             }
             state.isMaking = true
@@ -237,8 +254,10 @@ final class BaseMaker: Sendable {
                 kept: try bases.keptFolders(forMilliseconds: settings.keptMilliseconds, damaged: true, session))
         }
         log(.info, "base_making", ["bytes": String(bytes), "sequence": String(place.sequence)])
-        guard let row = try written(HandedOver(base), order), try connected({ try enter(row, $0) })
-        else { return false }
+        guard let row = try written(HandedOver(base), order) else { return false }
+        // The base may be entered whatever the answer is.
+        state.update { $0.nextTrim = 0 }
+        guard try enter(row) else { return false }
         let milliseconds = SystemClock.monotonicMilliseconds() - started
         log(
             .info, "base_made",
@@ -251,7 +270,7 @@ final class BaseMaker: Sendable {
             figures.lastBytes = row.byteCount
             figures.lastMilliseconds = milliseconds
         }
-        try connected { try trim(after: row, $0) }
+        trimOrWait()
         return true
     }
 
@@ -297,26 +316,53 @@ final class BaseMaker: Sendable {
         throw StorageError(.inputOutput, "no piece of a base was written for \(silence / 1_000) seconds")
     }
 
-    /// Enters a base while this server leads.
+    /// Enters a base while this server leads. A statement without an answer may have been executed, and is repeated.
     /// - Returns: false if another server leads.
-    /// - Throws: a `StorageError` if the log does not have the last group of the base.
-    private func enter(_ row: BaseRow, _ session: PostgreSQLSession) throws -> Bool {
+    /// - Throws: a `StorageError` if the log does not have the last group of the base, or there is another base of its
+    ///   number. `SQLFailure`.
+    private func enter(_ row: BaseRow) throws -> Bool {
+        var failure: SQLFailure?
         for _ in 0..<Self.entriesMax {
             let epoch = driver.state.figures.epoch
             guard driver.state.holdsLease else { return false }
-            if try !session.run(tables.entering(row, epoch: epoch)).isEmpty { return true }
+            do {
+                if try connected({ try !$0.run(tables.entering(row, epoch: epoch)).isEmpty }) { return true }
+                failure = nil
+            } catch let error as SQLFailure where error.isConnectionLost {
+                failure = error
+            }
             // This server has raised its own epoch, another one leads, or the database has lost the last group.
             SystemThread.sleep(microseconds: 100_000)
         }
+        if let failure { throw failure }
         throw StorageError(
-            .failed, "the base is not entered: the log does not have its last group \(row.place.sequence)")
+            .failed,
+            "the base is not entered: the log does not have its last group \(row.place.sequence), or there is another "
+                + "base \(row.number)")
     }
 
     private static let entriesMax = 10
 
     // MARK: Afterwards
 
-    private func trim(after base: BaseRow, _ session: PostgreSQLSession) throws {
+    /// Drops what the last base covers. What cannot be dropped now, or is kept for the archive, is tried again.
+    private func trimOrWait() {
+        var isTrimmed = false
+        do {
+            isTrimmed = try connected { session in
+                try session.run(Self.trimSettings)
+                return try BaseRow(session.run(tables.lastBase)).map { try trim(after: $0, session) } ?? true
+            }
+        } catch {
+            if isStopping { return }
+            log(.warning, "log_not_trimmed", ["message": ErrorText.describe(error)])
+        }
+        let next = isTrimmed ? nil : SystemClock.monotonicMilliseconds() + Self.trimMilliseconds
+        state.update { $0.nextTrim = next }
+    }
+
+    /// - Returns: false if something of the log is kept for the archive.
+    private func trim(after base: BaseRow, _ session: PostgreSQLSession) throws -> Bool {
         let last = try Self.lastSuperfluous(base: base.place.sequence, hold: store.archiveHold, tables, session)
         let superfluous = tables.superfluousTables(
             for: last, lastBase: base, keptMilliseconds: settings.keptMilliseconds)
@@ -324,16 +370,19 @@ final class BaseMaker: Sendable {
             try session.run(StoreTables.dropping("hearth." + table.text(0)))
             log(.info, "log_trimmed", ["table": table.text(0)])
         }
-        guard let shared = bases.shared, driver.state.holdsLease else { return }
+        let isAll = last == base.place.sequence
+        guard let shared = bases.shared, driver.state.holdsLease else { return isAll }
         let epoch = driver.state.figures.epoch
         let kept = try bases.keptFolders(forMilliseconds: settings.keptMilliseconds, damaged: false, session)
-        guard driver.state.holdsLease else { return }
+        // Without a base there the directory may not be that of the store yet.
+        guard driver.state.holdsLease, !kept.isEmpty else { return isAll }
         let work = try DetachedWork("base removal") { pulse in
             try shared.remove(except: kept, throughEpoch: epoch) { !pulse.beat() }
         }
         for folder in try outcome(of: work) {
             log(.info, "base_removed", ["folder": folder])
         }
+        return isAll
     }
 
     // MARK: The directory

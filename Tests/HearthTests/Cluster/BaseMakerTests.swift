@@ -122,6 +122,16 @@ struct BaseMakerTests {
     }
 
     @Test
+    func `A base whose entry had no answer is entered once, and another one does not take its number`() throws {
+        #expect(try enter(1, .folder("one")))
+        #expect(try enter(1, .folder("one")))
+        // This server leads no longer.
+        #expect(try enter(1, .folder("one"), epoch: 0))
+        #expect(try !enter(1, .folder("two")))
+        #expect(try session.run(SQLStatement("SELECT count(*) FROM hearth.bases")).first?.number(0) == 1)
+    }
+
+    @Test
     func `The last two bases are kept, those replaced lately, and one from which a server starts`() throws {
         try enterThree()
         #expect(try kept() == [3, 2])

@@ -292,6 +292,40 @@ struct ClusterBasesTests {
     }
 
     @Test
+    func `What a base covers is dropped by the next leader if its maker could not`() async throws {
+        let first = try node("a", small)
+        try first.start()
+        _ = try await ClusterNode.leader(of: [first])
+        try fill(first, from: 0)
+        try await waitForBases(1, first)
+        // A dump of the database reads the table of the first base.
+        let dump = try PostgreSQLSession(address: database.address)
+        let table = try #require(
+            try dump.run(SQLStatement("SELECT parts_table FROM hearth.bases WHERE number = 1")).first?.text(0))
+        try dump.run(SQLStatement(script: "BEGIN"))
+        try dump.run(SQLStatement("SELECT count(*) FROM \(table)"))
+        var written = 20
+        while count("base_made", first) < 3 {
+            try fill(first, from: written, count: 10)
+            written += 10
+        }
+        try await eventually("it is reported: \(first.log.suffix(2_000))") {
+            first.log.contains("event=log_not_trimmed")
+        }
+        first.kill()
+        dump.close()
+        // It makes no base.
+        let second = try node("a", [])
+        try second.start()
+        try await eventually("the table is dropped: \(second.log.suffix(2_000))") {
+            second.log.contains("event=log_trimmed") && second.log.contains(table.replacing("hearth.", with: ""))
+        }
+        #expect(count("base_making", second) == 0, "\(second.log.suffix(2_000))")
+        try await expect(second, has: written)
+        try expectSound([second])
+    }
+
+    @Test
     func `Leaders that are killed while they make bases leave nothing that stays, and lose nothing`() async throws {
         let nodes = [try node("a", shared), try node("b", shared)]
         for node in nodes { try node.start() }
