@@ -205,6 +205,12 @@ package struct StoreTables: Sendable {
             """, [.number(time), .number(last)])
     }
 
+    /// Keeps other commands from making the store of a directory, until the session ends; one row with a truth value:
+    /// false if another one makes it. What an earlier attempt has left can be removed meanwhile.
+    package var claimingAdoption: SQLStatement {
+        SQLStatement("SELECT pg_try_advisory_lock(hashtextextended($1::text, 0))", [.text("hearth migrate \(name)")])
+    }
+
     /// Creates the row of a store that was made elsewhere, with its first base, unless there is a row. One row if that
     /// was done: whether its rules became those of the cluster.
     ///

@@ -63,14 +63,9 @@ struct BaseStart {
         return problem ?? nothingContinues
     }
 
-    private var nothingContinues: String { "the log does not continue any base of the store \(tables.name)" }
+    private var nothingContinues: String { bases.nothingContinues }
 
-    /// Bases that the log continues, the newest first.
-    private func candidates() throws -> [BaseRow] {
-        try BaseRow.all(session.run(tables.keptBases(forMilliseconds: 0))).filter { base in
-            try LogPresence.continues(after: base.place, tables, session)
-        }
-    }
+    private func candidates() throws -> [BaseRow] { try bases.continued(session) }
 
     private func fetch(_ base: BaseRow, to directory: String, marking mark: (String) throws -> Void) throws {
         log(

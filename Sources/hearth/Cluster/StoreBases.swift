@@ -91,6 +91,16 @@ struct StoreBases: Sendable {
 
     // MARK: Using a base
 
+    /// Sound bases that the log continues, the newest first.
+    func continued(_ session: PostgreSQLSession) throws -> [BaseRow] {
+        try BaseRow.all(session.run(tables.keptBases(forMilliseconds: 0))).filter { base in
+            try LogPresence.continues(after: base.place, tables, session)
+        }
+    }
+
+    /// What is said if there is none, and the log does not have everything either.
+    var nothingContinues: String { "the log does not continue any base of the store \(tables.name)" }
+
     /// Whether the log begins with the first group of the store, so that no base is needed.
     func logHasEverything(_ session: PostgreSQLSession) throws -> Bool {
         guard try session.run(tables.migratedBase).isEmpty else { return false }

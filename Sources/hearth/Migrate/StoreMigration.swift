@@ -77,6 +77,9 @@ private struct DirectoryToCluster {
         if SupersededFile.exists(in: directory), !MigratingFile.exists(in: directory) {
             throw CommandFailure("\(directory) was replaced by a replica that was promoted: migrate that one")
         }
+        guard try session.run(tables.claimingAdoption).first?.number(0) == 1 else {
+            throw CommandFailure("another hearth migrate makes the store \(tables.name) in the database at this moment")
+        }
         try prepareDatabase()
         try MigratingFile.write(in: directory)
         let last = try stopWrites()
@@ -264,23 +267,34 @@ private struct ClusterToDirectory {
         return store
     }
 
-    /// Makes the copy from the last base, or from nothing.
+    /// Makes the copy from the newest base that is sound and that the log continues, or from nothing if the log has
+    /// everything.
     private func fetchBase(
         _ row: StoreRow, to copy: String, _ line: inout ProgressLine
     ) throws -> LogReader {
         let mark: (String) throws -> Void = {
             try ClusterFile.writeHistory(row.lease.store, timeline: row.timeline, in: $0)
         }
-        guard let base = BaseRow(try session.run(tables.lastBase)) else {
-            try mark(copy)
-            return LogReader(session, tables, of: row.lease.store, after: .start)
-        }
-        let total = Int(clamping: base.byteCount)
         let bases = StoreBases(tables, directory: basesDirectory, of: row.lease.store)
-        try bases.fetch(base, session, to: copy, marking: mark) { bytes in
-            line.update(WorkProgress("fetching the base", done: bytes, total: total, .bytes))
+        var problem: StorageError?
+        for base in try bases.continued(session) {
+            do {
+                let total = Int(clamping: base.byteCount)
+                try bases.fetch(base, session, to: copy, marking: mark) { bytes in
+                    line.update(WorkProgress("fetching the base", done: bytes, total: total, .bytes))
+                }
+                return LogReader(session, tables, of: row.lease.store, after: base.place)
+            } catch let error as StorageError where [.corrupt, .refused].contains(error.code) {
+                problem = problem ?? error
+                try Directory.removeAll(copy)
+            }
         }
-        return LogReader(session, tables, of: row.lease.store, after: base.place)
+        guard try bases.logHasEverything(session) else {
+            if let problem { throw problem }
+            throw CommandFailure("\(bases.nothingContinues): a server that leads it makes another one")
+        }
+        try mark(copy)
+        return LogReader(session, tables, of: row.lease.store, after: .start)
     }
 
     /// Applies the groups that the log has, until fewer than a number come at once.

@@ -198,6 +198,54 @@ struct StoreMigrationTests {
     }
 
     @Test
+    func `A directory is made of an earlier base if the last is damaged, and not of the log alone if that lacks some`()
+        async throws
+    {
+        let source = try ServerProcess(data: data)
+        #expect(try set(source.port, "c/d", 1).status == 0)
+        let before = try documents(source.port)
+        #expect(source.stop() == 0)
+        let session = try PostgreSQLSession(address: database.address)
+        defer { session.close() }
+        let tables = StoreTables(name: "main", advertised: "test:1")
+        // Another attempt would have its tables removed by this one.
+        let other = try PostgreSQLSession(address: database.address)
+        #expect(try other.run(tables.claimingAdoption).first?.number(0) == 1)
+        let late = try migrate(data, database.address)
+        #expect(late.status == 1 && late.errors.contains("another hearth migrate makes the store main"), "\(late)")
+        #expect(!Directory.exists("\(data)/SUPERSEDED"))
+        other.close()
+        try await eventually("the other one has ended") {
+            let isFree = try session.run(tables.claimingAdoption).first?.number(0) == 1
+            if isFree { try session.run(SQLStatement(script: "SELECT pg_advisory_unlock_all()")) }
+            return isFree
+        }
+        let moved = try migrate(data, database.address)
+        #expect(moved.status == 0, "\(moved)")
+        // As a server does that has found the only base damaged.
+        try session.run(tables.markingDamaged(1))
+        let back = directory.path(of: "back")
+        let refused = try migrate(database.address, back)
+        #expect(refused.status == 1 && refused.errors.contains("does not continue any base"), "\(refused)")
+        #expect(!Directory.exists(back))
+        let level = try session.run(SQLStatement("SELECT level FROM hearth.stores")).first?.number(0)
+        #expect(level == StoreTables.level)
+
+        try session.run(SQLStatement("UPDATE hearth.bases SET parts_table = split_part(parts_table, ':', 2)"))
+        try session.run(
+            SQLStatement(
+                """
+                INSERT INTO hearth.bases
+                SELECT store, 2, sequence, hash, version, bytes, made, 'hearth.base_main_2_7', parts FROM hearth.bases
+                """))
+        let returned = try migrate(database.address, back)
+        #expect(returned.status == 0, "\(returned)")
+        let target = try ServerProcess(data: back)
+        #expect(try documents(target.port) == before)
+        #expect(target.stop() == 0)
+    }
+
+    @Test
     func `Servers wait while a store is locked out, and lead again when it is taken back`() async throws {
         let node = try node("first")
         try node.start()
