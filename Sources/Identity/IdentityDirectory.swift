@@ -9,12 +9,23 @@ package struct IdentityDirectory: Sendable {
 
     package init(dataDirectory: String) { path = "\(dataDirectory)/identity" }
 
-    /// The revocations; none while there is no file.
+    /// The revocations, with those that a state has brought which took its place in the directory; none while there is
+    /// no file.
     ///
     /// - Parameter spareSpace: for revocations on a full disk.
     /// - Throws: `PrincipalFault` if the file is damaged or others may read it.
     package func revocations(spareSpace: SpareSpace = SpareSpace()) throws(PrincipalFault) -> Revocations {
-        try Revocations("\(path)/revocations.json", spareSpace: spareSpace)
+        let file = "\(path)/revocations.json"
+        let revocations = try Revocations(file, spareSpace: spareSpace)
+        let placed = PlacedFile.path(besides: file)
+        guard Directory.exists(placed) else { return revocations }
+        try revocations.add(Revocations(placed).moments)
+        do throws(StorageError) {
+            try Directory.removeFile(placed)
+        } catch {
+            throw PrincipalFault("\(error)")
+        }
+        return revocations
     }
 
     /// Makes the directory if there is none. The data directory is made too.

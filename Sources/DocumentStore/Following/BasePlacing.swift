@@ -75,14 +75,14 @@ package enum BasePlacing {
     }
 
     /// Moves the files of a folder of a directory to the directory, FORMAT last, and removes the folder. Durable. What
-    /// belongs to the server stays as the directory has it.
+    /// belongs to the server stays as the directory has it; what the folder has of it comes beside it (`PlacedFile`).
     static func moveFiles(from place: String, to directory: String) throws(StorageError) {
         try Directory.removeFile("\(place)/\(lock)")
         let names = try Directory.names(in: place)
         for name in names where name != BaseDirectory.format {
             let (source, target) = ("\(place)/\(name)", "\(directory)/\(name)")
-            if name == CompanionFiles.serversOwn, Directory.exists(target) {
-                try addFiles(of: source, to: target)
+            if name == CompanionFiles.serversOwn {
+                try placeFiles(of: source, in: target)
             } else {
                 try Directory.rename(source, to: target)
             }
@@ -95,10 +95,10 @@ package enum BasePlacing {
         try Directory.sync(directory)
     }
 
-    /// Moves the files of a folder that another one lacks, and removes the folder.
-    private static func addFiles(of source: String, to target: String) throws(StorageError) {
-        for name in try Directory.names(in: source) where !Directory.exists("\(target)/\(name)") {
-            try Directory.rename("\(source)/\(name)", to: "\(target)/\(name)")
+    private static func placeFiles(of source: String, in target: String) throws(StorageError) {
+        try Directory.create(target)
+        for name in try Directory.names(in: source) {
+            try Directory.rename("\(source)/\(name)", to: PlacedFile.path(besides: "\(target)/\(name)"))
         }
         try Directory.sync(target)
         try Directory.removeAll(source)

@@ -180,7 +180,8 @@ struct BaseTests {
                 try write("after", data, "revocations.json")
             }
             #expect(contents("\(data)/identity/revocations.json") == "after", "\(hasOwn)")
-            #expect(contents("\(data)/identity/other.json") == "of the source", "\(hasOwn)")
+            let placed = hasOwn ? "other.json" : "other.json.placed"
+            #expect(contents("\(data)/identity/\(placed)") == "of the source", "\(hasOwn)")
             #expect(contents("\(data)/REPLICA") == "source:1\n")
         }
         try source.finish()
