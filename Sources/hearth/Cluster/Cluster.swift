@@ -230,15 +230,15 @@ final class Cluster: Sendable {
     /// The row of the store, which is created if there is none.
     static func storeRow(_ session: PostgreSQLSession, _ tables: StoreTables) throws -> StoreRow {
         for attempt in 1... {
-            do throws(SQLFailure) {
-                if try session.run(StoreTables.exists).first?.number(0) != 1 { try session.run(StoreTables.creation) }
+            do {
+                try StoreTables.make(session)
                 let observed = try session.run(tables.statement(.observe, closed: 0, timeline: 0))
                 if let row = StoreRow(observed) { return row }
                 // The clock of this machine may be wrong. Versions are above the start of the history.
                 let start = try session.run(StoreTables.clock).first?.number(0) ?? 0
                 let created = try session.run(tables.adoption(.random(), timeline: start, ceiling: start))
                 if let row = StoreRow(created) { return row }
-            } catch {
+            } catch let error as SQLFailure {
                 guard !error.isForbidden else {
                     throw CommandFailure(
                         "the tables of the cluster cannot be made: \(error); let the role create a schema, or make the "
@@ -260,8 +260,12 @@ final class Cluster: Sendable {
         if let place { return try placedRow(session, place) }
         try StoreLayout.checkIsHome(session)
         // What is not the database of this directory is left as it is.
+        try StoreTables.checkSchema(session)
         guard let row = try hasState ? Self.present(session, tables) : Self.storeRow(session, tables) else {
-            throw cachesAnother
+            throw CommandFailure(
+                "the database has no store \(tables.name), which \(directory) caches: it is another database, or was "
+                    + "restored to a time before the store. Nothing was made there. Name the database of the store, or "
+                    + "restore it to a later time; an empty directory begins a new store")
         }
         guard StoreTables.isElsewhere(level: row.level) else { return row }
         throw CommandFailure(

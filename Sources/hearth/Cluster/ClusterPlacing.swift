@@ -69,7 +69,7 @@ struct ClusterPlacing {
             "the database that --cluster names has stores of a cluster and is not its home database: name that one")
         if let owner = try DatabaseOwner(home), !owner.isHome { throw notHome }
         try permitted("the home database") {
-            if try home.run(StoreTables.exists).first?.number(0) != 1 { try home.run(StoreTables.creation) }
+            try StoreTables.make(home)
             try home.run(StoreTables.creationOfDatabases)
             try home.run(StoreTables.columnsOfPlaces)
             try home.run(StoreTables.creationOfIdentity)
@@ -90,7 +90,7 @@ struct ClusterPlacing {
                 throw refuse("is the home database of another cluster: it has a table of databases")
             }
             try permitted(address) {
-                if try session.run(StoreTables.exists).first?.number(0) != 1 { try session.run(StoreTables.creation) }
+                try StoreTables.make(session)
                 try session.run(StoreTables.creationOfIdentity)
             }
             try session.run(StoreTables.entering(DatabaseOwner(identity: .random(), home: home)))

@@ -18,7 +18,6 @@ final class HomeDatabase: Sendable {
     ]
 
     init(address: String) {
-        // A database that was restored may lack the tables.
         session = Monitor(
             KeptSession(address: address, answerMilliseconds: Self.answerMilliseconds, prepare: Self.makeTables))
     }
@@ -52,7 +51,10 @@ final class HomeDatabase: Sendable {
         }
     }
 
+    /// A database that was restored may lack tables. One without a table of stores is not this one, or was restored to
+    /// a time before it: nothing is made there.
     private static func makeTables(_ session: PostgreSQLSession) throws {
+        guard try session.run(StoreTables.exists).first?.number(0) == 1 else { throw NoStores() }
         for attempt in 1...attemptsMax {
             do {
                 for table in tables where try session.run(table.exists).first?.number(0) != 1 {
@@ -64,5 +66,12 @@ final class HomeDatabase: Sendable {
                 if attempt == attemptsMax { throw error }
             }
         }
+    }
+}
+
+/// A database that lacks the tables of a cluster.
+struct NoStores: Error, CustomStringConvertible {
+    var description: String {
+        "it has no stores of a cluster: it was restored to a time before them, or the address leads to another database"
     }
 }

@@ -103,7 +103,7 @@ final class PlacesTable {
     private static func check(
         _ places: ClusterPlaces, _ session: PostgreSQLSession, _ moved: inout Set<String>
     ) throws {
-        guard try session.run(StoreTables.exists).first?.number(0) == 1 else { return }
+        guard try session.run(StoreTables.exists).first?.number(0) == 1 else { throw NoStores() }
         for row in try session.run(StoreTables.identities) {
             let store = places.stores.first { $0.tables.name == row.text(0) }
             let found = StoreIdentity(high: row.number(1) ?? 0, low: row.number(2) ?? 0)

@@ -35,7 +35,9 @@ struct StoreLayout: Equatable {
             do {
                 let session = try PostgreSQLSession(address: home, withinMilliseconds: connectMilliseconds)
                 defer { session.close() }
-                return try StoreLayout(names, session)
+                let layout = try StoreLayout(names, session)
+                if let before = remembered(names, in: folder) { try layout.checkKeeps(before) }
+                return layout
             } catch let error as SQLFailure where error.isConnectionLost {
                 if var layout = remembered(names, in: folder) {
                     layout.isRemembered = true
@@ -58,6 +60,16 @@ struct StoreLayout: Equatable {
         try Self.checkIsHome(session)
         let places = try StorePlace.all(session).filter { names.contains($0.store) }
         self.init(places: Dictionary(places.map { ($0.store, $0) }) { first, _ in first })
+    }
+
+    /// - Throws: a `CommandFailure` if a store does not lie elsewhere any more, which it never ceases to do.
+    func checkKeeps(_ before: StoreLayout) throws(CommandFailure) {
+        let lost = before.places.values.filter { places[$0.store] == nil }.min { $0.store < $1.store }
+        guard let lost else { return }
+        throw CommandFailure(
+            "the home database does not say any more that the store \(lost.store) lies in \(lost.address): it was "
+                + "restored to a time before hearth cluster place, or is another database. Restore it to a later time, "
+                + "or give hearth cluster place again")
     }
 
     /// - Throws: a `CommandFailure` if a database has stores of a cluster whose home database is another one.

@@ -144,7 +144,7 @@ private struct DirectoryToCluster {
 
     /// Makes the tables, and removes what an interrupted attempt has left.
     private func prepareDatabase() throws {
-        if try session.run(StoreTables.exists).first?.number(0) != 1 { try session.run(StoreTables.creation) }
+        try StoreTables.make(session)
         if try session.run(RulesTable.exists).first?.number(0) != 1 { try session.run(RulesTable.creation) }
         if let identity = try ClusterFile.identity(in: directory),
             let name = try session.run(StoreTables.names(of: identity)).first?.text(0)

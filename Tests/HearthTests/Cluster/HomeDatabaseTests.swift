@@ -17,25 +17,40 @@ struct HomeDatabaseTests {
     func `Tables that a restored database lacks are made again`() throws {
         let server = try PostgreSQLServer()
         let home = HomeDatabase(address: server.address)
-        #expect(try home.run(RulesTable.exists).first?.number(0) == 1)
         let session = try PostgreSQLSession(address: server.address)
         defer { session.close() }
+        try StoreTables.make(session)
+        #expect(try home.run(RulesTable.exists).first?.number(0) == 1)
         // A restore to a time before the tables, which ends all sessions.
-        try session.run(SQLStatement(script: "DROP SCHEMA hearth CASCADE"))
+        try restore("DROP TABLE hearth.rules, hearth.secrets", session)
+        #expect(throws: RequestError.self) { try home.run(RulesTable.exists) }
+        #expect(try home.run(RulesTable.exists).first?.number(0) == 1)
+        // To a time before all of them, or it is another database.
+        try restore("DROP SCHEMA hearth CASCADE", session)
+        #expect(throws: RequestError.self) { try home.run(RulesTable.exists) }
+        let refusal = #expect(throws: RequestError.self) { try home.run(RulesTable.exists) }
+        #expect(refusal?.message.contains("has no stores of a cluster") == true, "\(String(describing: refusal))")
+        let schema = SQLStatement("SELECT to_regnamespace('hearth') IS NOT NULL")
+        #expect(try session.run(schema).first?.number(0) == 0)
+    }
+
+    private func restore(_ change: String, _ session: PostgreSQLSession) throws {
+        try session.run(SQLStatement(script: change))
         try session.run(
             SQLStatement(
                 """
                 SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity
                 WHERE application_name = 'hearth' AND pid <> pg_backend_pid()
                 """))
-        #expect(throws: RequestError.self) { try home.run(RulesTable.exists) }
-        #expect(try home.run(RulesTable.exists).first?.number(0) == 1)
     }
 
     @Test
     func `A server that starts waits for a home database that is starting again`() async throws {
         let directory = TemporaryDirectory("home")
         let server = try PostgreSQLServer()
+        let session = try PostgreSQLSession(address: server.address)
+        try StoreTables.make(session)
+        session.close()
         let lines = Monitor<[String]>([])
         let security = ClusterSecurity(
             address: server.address, log: Log(level: .info) { line in lines.update { $0.append("\(line)") } })

@@ -38,6 +38,14 @@ struct StoreLayoutTests {
     }
 
     @Test
+    func `A home database that does not know any more where a store lies is refused`() throws {
+        try layout.checkKeeps(StoreLayout(places: [:]))
+        try layout.checkKeeps(layout)
+        let refusal = #expect(throws: CommandFailure.self) { try StoreLayout(places: [:]).checkKeeps(layout) }
+        #expect(refusal?.description.contains("the store orders lies in host=10.0.0.10") == true)
+    }
+
+    @Test
     func `A file that is cut off at any place, or damaged, counts as none`() throws {
         try layout.remember(["main", "orders"], in: folder)
         let whole = try Data(contentsOf: URL(fileURLWithPath: file))

@@ -41,7 +41,7 @@ struct WrongDatabaseTests {
         try await eventually("it leads: \(node.log.suffix(1_000))") { node.leads || node.leads("main") }
         #expect(node.stop() == 0)
         let refused = try serve(data, databases.other, arguments)
-        #expect(refused.status == 1 && refused.errors.contains("caches another store"), "\(refused)")
+        #expect(refused.status == 1 && refused.errors.contains("has no store main"), "\(refused)")
         #expect(try !hasSchema(databases.other))
 
         // A database of another cluster does not get a store of this name either.
@@ -49,7 +49,7 @@ struct WrongDatabaseTests {
         defer { session.close() }
         try session.run(StoreTables.creation)
         let again = try serve(data, databases.other, arguments)
-        #expect(again.status == 1 && again.errors.contains("caches another store"), "\(again)")
+        #expect(again.status == 1 && again.errors.contains("has no store main"), "\(again)")
         let count = try session.run(SQLStatement("SELECT count(*) FROM hearth.stores")).first?.number(0)
         #expect(count == 0)
         #expect(try session.run(RulesTable.exists).first?.number(0) != 1)
@@ -66,6 +66,26 @@ struct WrongDatabaseTests {
         #expect(refused.status == 1 && refused.errors.contains("is not its home database"), "\(refused)")
         let count = try session.run(SQLStatement("SELECT count(*) FROM hearth.stores")).first?.number(0)
         #expect(count == 0)
+    }
+
+    @Test(arguments: [
+        "CREATE TABLE hearth.guests (name text)", "CREATE VIEW hearth.servers AS SELECT 1 AS one",
+        "CREATE TABLE hearth.stores (name text)",
+    ])
+    func `A schema of another application gets no tables`(_ creation: String) throws {
+        let session = try PostgreSQLSession(address: databases.other)
+        defer { session.close() }
+        try session.run(SQLStatement(script: "CREATE SCHEMA hearth; \(creation)"))
+        let names = SQLStatement("SELECT count(*) FROM pg_class WHERE relnamespace = 'hearth'::regnamespace")
+        let before = try session.run(names).first?.number(0)
+        let refused = try serve(directory.path(of: "data"), databases.other, [])
+        #expect(refused.status == 1 && refused.errors.contains("which is not of Hearth"), "\(refused)")
+        #expect(try session.run(names).first?.number(0) == before)
+        try session.run(SQLStatement(script: "DROP SCHEMA hearth CASCADE; CREATE SCHEMA hearth"))
+        try StoreTables.make(session)
+        // Once the tables are there, others do not matter.
+        try session.run(SQLStatement(script: "CREATE TABLE hearth.guests (name text)"))
+        try StoreTables.make(session)
     }
 
     @Test
