@@ -59,12 +59,15 @@ extension StoreTables {
 
     /// Begins a move of a database that does not move, if both stores share. From then on both stores may have records
     /// that earlier versions do not know. One row: how many moves were begun.
-    package static func moving(_ database: String, to store: String) -> SQLStatement {
+    ///
+    /// - Parameter generation: of the latest move that the stores know of. It is above that of the row if the table was
+    ///   restored to before the move.
+    package static func moving(_ database: String, to store: String, after generation: UInt64 = 0) -> SQLStatement {
         SQLStatement(
             """
             WITH begun AS (
-                UPDATE hearth.databases d SET moving_to = $2::text, generation = d.generation + 1, releasing = false,
-                    moved = 0, note = ''
+                UPDATE hearth.databases d SET moving_to = $2::text, releasing = false, moved = 0, note = '',
+                    generation = greatest(d.generation, $3::bigint) + 1
                 WHERE d.name = $1::text AND d.store <> $2::text AND d.moving_to IS NULL
                     AND (SELECT count(*) FROM hearth.stores WHERE name IN (d.store, $2::text) AND \(shares)) = 2
                 RETURNING d.store),
@@ -72,7 +75,7 @@ extension StoreTables {
                 UPDATE hearth.stores s SET level = \(movesLevel) FROM begun
                 WHERE s.name IN (begun.store, $2::text) AND s.level = \(sharingLevel) RETURNING s.name)
             SELECT count(*) FROM begun
-            """, [.text(database), .text(store)])
+            """, [.text(database), .text(store), .number(generation)])
     }
 
     /// Gives a move up, unless the source releases the database. One row if that was done.

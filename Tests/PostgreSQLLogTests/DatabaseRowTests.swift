@@ -85,6 +85,10 @@ struct DatabaseRowTests {
         ] { #expect(try !isDone(late, session)) }
         #expect(try begins("b", session))
         #expect(try row(session) == DatabaseRow(store: "a", movingTo: "b", generation: 3))
+        // The stores know of a later move than the table.
+        #expect(try isDone(StoreTables.givingUp(name, generation: 3, note: ""), session))
+        #expect(try session.run(StoreTables.moving(name, to: "b", after: 7)).first?.number(0) == 1)
+        #expect(try row(session) == DatabaseRow(store: "a", movingTo: "b", generation: 8))
     }
 
     @Test

@@ -215,7 +215,11 @@ final class MoveDriver {
         let tenure = store.tenure(of: active.name)
         switch tenure.state {
         case .owned: break
-        case .released where tenure.generation == active.move.generation: break
+        case .released where tenure.generation == active.move.generation && tenure.target == active.move.target: break
+        case .released:
+            // The table was restored to before that move. What is left here is older than what the other store has.
+            return try giveUp(
+                active, "the store \(tenure.target) has got the database by an earlier move: move it there first")
         case .absent: return try giveUp(active, "nothing was ever written to the database")
         default: return .sourceRefuses
         }
@@ -273,7 +277,11 @@ final class MoveDriver {
             at: try leader(of: active.move.target))
         active.indexWork = received.indexWork
         switch received.state {
-        case .owned: return .owned(generation: received.generation)
+        case .owned:
+            // The table was restored to before the move by which the target has it.
+            let left = served[active.source].store.tenure(of: active.name)
+            let isByEarlier = left.state == .released && received.generation >= left.generation
+            return .owned(generation: isByEarlier ? generation : received.generation)
         case .receiving where received.generation == generation: return .receiving(MoveProgress(received.progress))
         case .receiving, .none:
             if received.generation >= generation { return .targetRefuses }

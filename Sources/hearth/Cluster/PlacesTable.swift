@@ -325,7 +325,8 @@ final class PlacesTable {
         }
         if row.row.store == store { return try giveUp(row, session) ? try found() : try refuse(row) }
         guard row.row.movingTo == nil else { return try refuse(row) }
-        guard try session.run(StoreTables.moving(name, to: store)).first?.number(0) == 1 else {
+        let generation = served.filter(\.isOpen).map { $0.store.tenure(of: order.database).generation }.max() ?? 0
+        guard try session.run(StoreTables.moving(name, to: store, after: generation)).first?.number(0) == 1 else {
             throw RequestError.storesDoNotShare
         }
         places.log(.info, "database_move_begun", ["database": name, "from": row.row.store, "to": store])

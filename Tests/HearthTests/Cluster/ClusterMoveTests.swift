@@ -21,13 +21,15 @@ struct ClusterMoveTests {
     init() throws { databases = try DatabasePair.of("moves").makeDatabases() }
 
     /// Two servers of two stores, each of which leads one of them.
-    /// - Parameter isElsewhere: the second store is in the other PostgreSQL.
-    private func start(isElsewhere: Bool = false) async throws -> [ClusterNode] {
+    /// - Parameters:
+    ///   - isElsewhere: the second store is in the other PostgreSQL.
+    ///   - stores: of both servers.
+    private func start(isElsewhere: Bool = false, _ stores: String = "main,b") async throws -> [ClusterNode] {
         if isElsewhere {
             let placed = try HearthBinary.run(["cluster", "place", "b", databases.other, "--cluster", databases.home])
             #expect(placed.status == 0, "\(placed)")
         }
-        let nodes = try ClusterNode.several(2, databases.home, in: directory, ["--cluster-stores", "main,b"])
+        let nodes = try ClusterNode.several(2, databases.home, in: directory, ["--cluster-stores", stores])
         for node in nodes { try node.start() }
         return nodes
     }
@@ -225,34 +227,86 @@ struct ClusterMoveTests {
         try expectSound(nodes)
     }
 
+    private func expectCommit(_ number: Int, _ nodes: [ClusterNode]) async throws {
+        let name = try DatabaseName(project: "hearth")
+        let client = try ClusterWriter.client(of: nodes[0])
+        try await eventually("the database takes commits: \(logs(nodes))") {
+            (try? await client.commit(try ClusterWriter.writes(of: number, in: name))) != nil
+        }
+        await client.close()
+    }
+
+    /// Takes the table of databases back to before some moves.
+    private func restore(_ store: String, movesBack: Int, _ nodes: [ClusterNode]) throws {
+        for node in nodes { #expect(node.stop() == 0) }
+        try query { session in
+            let restored = "UPDATE hearth.databases SET store = $1::text, generation = generation - $2::bigint"
+            try session.run(SQLStatement(restored, [.text(store), .number(UInt64(movesBack))]))
+        }
+        for node in nodes { try node.start() }
+    }
+
+    @Test
+    func `A database moves on if the table of databases was restored to before its last two moves`() async throws {
+        let nodes = try await start()
+        try await expectCommit(1, nodes)
+        let source = try row().row.store
+        let target = source == "main" ? "b" : "main"
+        for store in [target, source] { #expect(try move(to: store, nodes[0]).status == 0) }
+        try restore(source, movesBack: 2, nodes)
+        try await expectCommit(2, nodes)
+        let moved = try move(to: target, nodes[0])
+        #expect(moved.status == 0, "\(moved) \(logs(nodes))")
+        #expect(try row().row.store == target)
+        try await expectCommit(3, nodes)
+        try expectSound(nodes)
+    }
+
+    @Test
+    func `A copy that a move has left goes to no third store if the table was restored to before the move`()
+        async throws
+    {
+        let nodes = try await start("main,b,c")
+        try await expectCommit(1, nodes)
+        let source = try row().row.store
+        let others = ["main", "b", "c"].filter { $0 != source }
+        #expect(try move(to: others[0], nodes[0]).status == 0)
+        // The copy in the source lacks it.
+        try await expectCommit(2, nodes)
+        try restore(source, movesBack: 1, nodes)
+        // A server that does not know of the move gives this one the same number.
+        _ = try query { session in
+            try session.run(
+                SQLStatement(
+                    "UPDATE hearth.databases SET moving_to = $1::text, generation = generation + 1",
+                    [.text(others[1])]))
+        }
+        try await eventually("the move is given up: \(logs(nodes))") { try row().row.movingTo == nil }
+        #expect(try row().row.store == source, "\(logs(nodes))")
+        #expect(try row().note.contains("the store \(others[0]) has got the database"), "\(logs(nodes))")
+        let moved = try move(to: others[0], nodes[0])
+        #expect(moved.status == 0, "\(moved) \(logs(nodes))")
+        try await expectCommit(3, nodes)
+        let found = try HearthBinary.run(["export", "--all", "--address", nodes[1].address, "--quiet"]).output
+        #expect(found.split(separator: "\n").count == 6, "\(found)")
+        try expectSound(nodes)
+    }
+
     @Test
     func `A database is served where it is if the table of databases was restored to before its move`() async throws {
         let nodes = try await start()
-        let name = try DatabaseName(project: "hearth")
-        func expectCommit(_ number: Int) async throws {
-            let client = try ClusterWriter.client(of: nodes[0])
-            try await eventually("the database takes commits: \(logs(nodes))") {
-                (try? await client.commit(try ClusterWriter.writes(of: number, in: name))) != nil
-            }
-            await client.close()
-        }
-        try await expectCommit(1)
+        try await expectCommit(1, nodes)
         let source = try row().row.store
         let target = source == "main" ? "b" : "main"
         #expect(try move(to: target, nodes[0]).status == 0)
-        try await expectCommit(2)
-        for node in nodes { #expect(node.stop() == 0) }
-        try query { session in
-            let restored = "UPDATE hearth.databases SET store = $1::text, generation = generation - 1"
-            try session.run(SQLStatement(restored, [.text(source)]))
-        }
-        for node in nodes { try node.start() }
-        try await expectCommit(3)
+        try await expectCommit(2, nodes)
+        try restore(source, movesBack: 1, nodes)
+        try await expectCommit(3, nodes)
         // The command given again puts the row right.
         let again = try move(to: target, nodes[0])
         #expect(again.status == 0, "\(again) \(logs(nodes))")
         #expect(try row().row.store == target)
-        try await expectCommit(4)
+        try await expectCommit(4, nodes)
         try expectSound(nodes)
     }
 
