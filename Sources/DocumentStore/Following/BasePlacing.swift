@@ -21,10 +21,12 @@ package enum BasePlacing {
     static func received(in directory: String) -> String { "\(directory)/BASE.new" }
 
     /// Puts the base that was received in the place of what the directory has. The caller has the directory's lock.
-    static func place(in directory: String) throws(StorageError) {
+    ///
+    /// - Parameter kept: names of what stays, which the base does not have.
+    static func place(in directory: String, keeping kept: Set<String> = []) throws(StorageError) {
         try Directory.rename(received(in: directory), to: "\(directory)/\(complete)")
         try Directory.sync(directory)
-        try settleLocked(directory)
+        try settleLocked(directory, keeping: kept)
     }
 
     /// Ends what a process that has ended left: a base that is complete takes its place, and one that is not goes. A
@@ -36,11 +38,12 @@ package enum BasePlacing {
         try EmbeddedEngine.whileUnused(directory) { _ in try settleLocked(directory) }
     }
 
-    /// The same for a directory whose lock the caller has.
-    static func settleLocked(_ directory: String) throws(StorageError) {
+    /// The same for a directory whose lock the caller has. The process may be a server that closed the store.
+    static func settleLocked(_ directory: String, keeping kept: Set<String> = []) throws(StorageError) {
         try Directory.removeAll(received(in: directory))
         if Directory.exists("\(directory)/\(complete)") {
-            try removeState(of: directory, except: [complete, lock, CompanionFiles.serversOwn])
+            let kept = kept.union([complete, lock, CompanionFiles.serversOwn, CompanionFiles.socket])
+            try removeState(of: directory, except: kept)
             try Directory.rename("\(directory)/\(complete)", to: "\(directory)/\(moving)")
             try Directory.sync(directory)
         }

@@ -170,17 +170,21 @@ package final class BaseReceiver {
 
     /// The same for a directory that is marked in another way. If the process ends meanwhile,
     /// ``BasePlacing/settle(_:)`` continues.
-    /// - Parameter mark: gets the directory before it takes its place.
-    package func complete(marking mark: (String) throws -> Void) throws {
+    /// - Parameters:
+    ///   - kept: names of what stays if the directory has it, instead of what the base has.
+    ///   - mark: gets the directory before it takes its place.
+    package func complete(keeping kept: Set<String> = [], marking mark: (String) throws -> Void) throws {
         defer { lock.unlock() }
         try endFile()
         guard Directory.exists("\(partial)/\(BaseDirectory.format)") else {
             throw StorageError(.refused, "the source ended a base before its last file")
         }
         try mark(partial)
-        for folder in BaseDirectory.folders { try Directory.sync("\(partial)/\(folder)") }
+        let kept = kept.filter { Directory.exists("\(directory)/\($0)") }
+        for name in kept { try Directory.removeAll("\(partial)/\(name)") }
+        for folder in BaseDirectory.folders where !kept.contains(folder) { try Directory.sync("\(partial)/\(folder)") }
         try Directory.sync(partial)
-        try BasePlacing.place(in: directory)
+        try BasePlacing.place(in: directory, keeping: kept)
         try Directory.syncName(of: directory)
     }
 

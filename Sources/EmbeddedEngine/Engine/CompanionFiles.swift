@@ -7,7 +7,11 @@ package import Storage
 ///     DIR/rules            of the server
 ///     DIR/STORES/NAME      the data directory of one of several stores, whose copies have DIR/rules
 package enum CompanionFiles {
-    private static let directories = ["rules"]
+    private static let directories = [rules]
+    /// The security rules. Those of a cluster belong to its servers and not to the state of a store.
+    package static let rules = "rules"
+    /// Where a server that runs is administered.
+    package static let socket = "admin.sock"
     /// Where a server has several stores.
     package static let storesFolder = "STORES"
     /// What a server knows about callers, for example whose tokens are revoked. It belongs to the server and not to its
@@ -16,7 +20,7 @@ package enum CompanionFiles {
     /// What else a data directory has in itself.
     private static let entries: Set<String> = [
         "FORMAT", "NEW", "LOCK", "TIMELINE", "IDENTITY", "IMPORT", "CLUSTER", "PLACES", "REPLICA", "SUPERSEDED",
-        "MIGRATING", "BASE", "RESTORE", "admin.sock", "log", "runs", "removed", serversOwn,
+        "MIGRATING", "BASE", "RESTORE", socket, "log", "runs", "removed", serversOwn,
     ]
     /// How the name of a file ends that is not complete.
     private static let unfinishedSuffix = ".new"

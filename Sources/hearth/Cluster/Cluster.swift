@@ -273,9 +273,11 @@ final class Cluster: Sendable {
     }
 
     /// Removes what the directory caches: the mark of a whole store first. That of a cache stays, and so does what
-    /// belongs to the server. Nobody has it open.
+    /// belongs to the server, which may run: it has closed the store.
     func discard() throws {
-        let kept: Set = ["CLUSTER", DirectoryFormat.lockName, CompanionFiles.serversOwn]
+        let kept: Set = [
+            "CLUSTER", DirectoryFormat.lockName, CompanionFiles.serversOwn, CompanionFiles.socket, CompanionFiles.rules,
+        ]
         try BasePlacing.removeState(of: directory, except: kept)
     }
 

@@ -138,7 +138,7 @@ struct StoreBases: Sendable {
             }
             try assembly.complete()
         }
-        try receiver.complete { made in
+        try receiver.complete(keeping: [CompanionFiles.rules]) { made in
             try mark(made)
             // The last group may have records that derive nothing: then the runs end with an earlier version.
             let last = CommitVersion(microseconds: base.place.version)

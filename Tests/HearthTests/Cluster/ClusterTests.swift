@@ -203,11 +203,19 @@ struct ClusterTests {
 
     @Test
     func `A server that derives something else than its leader names the key space and begins again`() async throws {
-        let nodes = try nodes(2)
+        // It does not ask the rules.
+        let nodes = try nodes(2, ["--insecure"])
         for node in nodes { try node.start() }
         let first = try await ClusterNode.leader(of: nodes)
         let second = try #require(nodes.first { $0 !== first })
         for number in 0..<3 { #expect(try set(first, "c/d", number).status == 0) }
+        let rules = directory.path(of: "firestore.rules")
+        let text = "service cloud.firestore { match /databases/{d}/documents { match /c/{x} { allow read; } } }\n"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: rules))
+        try await eventually("the rules are in force at the second one: \(second.log.suffix(1_000))") {
+            _ = try HearthBinary.run(["rules", "apply", rules, "--data", first.data])
+            return try HearthBinary.run(["rules", "show", "--data", second.data]).output == text
+        }
         second.kill()
         // From now on the group is not in the memory of the leader.
         #expect(first.stop() == 0)
@@ -240,6 +248,10 @@ struct ClusterTests {
         try change(0)
         #expect(try set(first, "c/d", 7).status == 0)
         try await expect(second, "c/d", is: 7)
+        // The process is the same, and is administered as before.
+        let status = try HearthBinary.run(["status", "--data", second.data])
+        #expect(status.status == 0, "\(status)")
+        #expect(try HearthBinary.run(["rules", "show", "--data", second.data]).output == text)
         for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
         try expectSound(nodes)
     }
