@@ -144,11 +144,11 @@ struct ProgrammingErrorTests {
             { $0.batch().deleteDocument(UserDatabase.firestore("file::memory:").document("a/b")) }
         ),
         "a collection of another database in a pipeline": (
-            "Collection reference is for database",
+            "Invalid CollectionReference. It is for database",
             { _ = $0.pipeline().collection(UserDatabase.firestore("file::memory:").collection("a")) }
         ),
         "a document of another database in a pipeline": (
-            "Document reference is for database",
+            "Invalid DocumentReference. It is for database",
             { _ = $0.pipeline().documents([UserDatabase.firestore("file::memory:").document("a/b")]) }
         ),
         "a transaction after its end": (

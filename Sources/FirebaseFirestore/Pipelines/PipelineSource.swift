@@ -37,7 +37,7 @@ public struct PipelineSource: Sendable {
     ///   it the server chooses indexes.
     public func collection(_ collection: CollectionReference, forceIndex: String? = nil) -> Pipeline {
         enforcing { () throws(RuleViolation) in
-            try firestore.check("\(collection.firestore.databaseName)", of: "Collection reference")
+            try firestore.check("\(collection.firestore.databaseName)", of: "Invalid CollectionReference. It")
         }
         return pipeline(
             "collection", [.reference(collection.path)], forceIndex: forceIndex,
@@ -60,7 +60,9 @@ public struct PipelineSource: Sendable {
     /// Those of the documents that exist.
     public func documents(_ documents: [DocumentReference]) -> Pipeline {
         enforcing { () throws(RuleViolation) in
-            for document in documents { try firestore.check(String(document.databaseName), of: "Document reference") }
+            for document in documents {
+                try firestore.check(String(document.databaseName), of: "Invalid DocumentReference. It")
+            }
         }
         return pipeline(
             "documents", documents.map { .reference($0.path) }, reading: ReadScope(documents: documents.map(\.path)))

@@ -181,10 +181,11 @@ def page_lines(outcomes):
         yield ""
         yield from (f"- `{test}`: {reasons.FAILURES.get(test, 'not expected')}" for test in failed)
     yield ""
-    yield "Not built:"
+    yield "Not built:" if reasons.EXCLUDED else "All are built."
     yield ""
-    yield from (f"- `{name}`: {reason}" for name, reason in sorted(reasons.EXCLUDED.items()))
-    yield ""
+    if reasons.EXCLUDED:
+        yield from (f"- `{name}`: {reason}" for name, reason in sorted(reasons.EXCLUDED.items()))
+        yield ""
     yield END
 
 
