@@ -17,6 +17,9 @@ extension [UInt8] {
         self = unsafe span.withUnsafeBytes { unsafe [UInt8]($0) }
     }
 
+    /// Appends zeros, for a function of C that writes over them.
+    package mutating func append(zeros count: Int) { append(contentsOf: repeatElement(0, count: count)) }
+
     /// Appends a copy of the span's bytes.
     @inlinable
     package mutating func append(contentsOf source: RawSpan) {

@@ -97,7 +97,7 @@ enum Inflater {
     private func inflateInto(upTo end: Int) -> Int32 {
         if written == output.count {
             let more = min(max(output.count, Self.firstBytes), bytesMax + 1 - output.count)
-            output.append(contentsOf: repeatElement(0, count: more))
+            output.append(zeros: more)
         }
         return unsafe output.withUnsafeMutableBufferPointer { room in
             let roomEnd = min(room.count, end)

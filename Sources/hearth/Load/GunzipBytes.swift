@@ -1,3 +1,4 @@
+import Basics
 import CZlib
 import Glibc
 
@@ -43,7 +44,7 @@ final class GunzipBytes: InputBytes {
     /// - Returns: whether there are new bytes.
     private func inflatePart(into bytes: inout [UInt8], _ count: Int) throws(CommandFailure) -> Bool {
         let start = bytes.count
-        bytes.append(contentsOf: repeatElement(0, count: count))
+        bytes.append(zeros: count)
         // Both buffers keep their places during the call, and zlib gets their sizes.
         let status = unsafe input.withUnsafeMutableBufferPointer { input in
             unsafe bytes.withUnsafeMutableBufferPointer { bytes -> Int32 in

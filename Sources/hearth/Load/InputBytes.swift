@@ -3,6 +3,7 @@
 //     file, pipe -> DescriptorBytes -> GunzipBytes -> ArrayLines -> ChunkReader
 //                                      if gzip        if a JSON array
 
+import Basics
 import Glibc
 
 /// Bytes in order.
@@ -54,7 +55,7 @@ final class DescriptorBytes: InputBytes {
 
     func read(into bytes: inout [UInt8], atMost count: Int) throws(CommandFailure) -> Bool {
         let start = bytes.count
-        bytes.append(contentsOf: repeatElement(0, count: count))
+        bytes.append(zeros: count)
         let received = bytes.withUnsafeMutableBytes { bytes -> Int in
             while true {
                 let received = Glibc.read(descriptor, bytes.baseAddress! + start, count)
