@@ -28,7 +28,7 @@ struct BaseStart {
     ///   `CommandFailure` if the server lacks a setting.
     func attempt(to directory: String, marking mark: (String) throws -> Void) throws -> Outcome {
         var problem: StorageError?
-        for base in try candidates() {
+        for base in try bases.continued(session) {
             do {
                 try fetch(base, to: directory, marking: mark)
                 return .made
@@ -44,14 +44,14 @@ struct BaseStart {
         }
         // What no other server can change.
         if let problem, problem.code == .refused, bases.shared == nil { throw CommandFailure("\(problem)") }
-        return .waits(problem.map { "\($0)" } ?? nothingContinues)
+        return .waits(problem.map { "\($0)" } ?? bases.nothingContinues)
     }
 
     /// Why a server that gave up its state could not start again, by what can be seen without reading a base; nil if it
     /// could.
     func unusableReason() throws -> String? {
         var problem: String?
-        for base in try candidates() {
+        for base in try bases.continued(session) {
             do throws(StorageError) {
                 try bases.check(base)
                 return nil
@@ -60,12 +60,8 @@ struct BaseStart {
             }
         }
         if try bases.logHasEverything(session) { return nil }
-        return problem ?? nothingContinues
+        return problem ?? bases.nothingContinues
     }
-
-    private var nothingContinues: String { bases.nothingContinues }
-
-    private func candidates() throws -> [BaseRow] { try bases.continued(session) }
 
     private func fetch(_ base: BaseRow, to directory: String, marking mark: (String) throws -> Void) throws {
         log(
