@@ -40,13 +40,7 @@ struct InFlightQueryTests {
             var room = pageSize
             let source = try reader.source(at: point, matching: plan.matcher)
             let progress = try run.next(from: source) { (row) throws(RequestError) in
-                do throws(InvalidDocument) {
-                    found.append(
-                        TestDocument(
-                            path: String(repairingUTF8: row.path), fields: try MapValue(documentBytes: row.fields)))
-                } catch {
-                    throw RequestError(error)
-                }
+                found.append(try TestDocument(row))
                 room -= 1
                 return room > 0 ? .more : .full
             }

@@ -61,14 +61,7 @@ struct IndexedModel {
             var room = pageSize
             let source = try reader.source(at: point, matching: plan.matcher)
             let progress = try run.next(from: source) { (result) throws(RequestError) in
-                do throws(InvalidDocument) {
-                    found.append(
-                        TestDocument(
-                            path: String(repairingUTF8: result.path), fields: try MapValue(documentBytes: result.fields)
-                        ))
-                } catch {
-                    throw RequestError(error)
-                }
+                found.append(try TestDocument(result))
                 room -= 1
                 return room > 0 ? .more : .full
             }
@@ -108,5 +101,16 @@ struct IndexedModel {
             return try Value(wire: encoded.span)
         }
         return (totals, run.scannedDocuments)
+    }
+}
+
+extension TestDocument {
+    /// The document of a row, without its times.
+    init(_ row: borrowing QueryRow) throws(RequestError) {
+        do throws(InvalidDocument) {
+            self.init(path: String(repairingUTF8: row.path), fields: try MapValue(documentBytes: row.fields))
+        } catch {
+            throw RequestError(error)
+        }
     }
 }
