@@ -10,32 +10,32 @@ import Testing
     func `The predecessor is the greatest lower number in flight, in whatever order calls begin and end`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var flight = OrderedFlight<UInt64>()
-        var expected: Set<UInt64> = []
+        // In ascending order.
+        var expected: [UInt64] = []
         var next: UInt64 = 1
         var returning: [UInt64] = []
         for _ in 0..<4000 {
             switch random.next() % 8 {
             case 0, 1, 2, 3:
-                expected.insert(next)
+                expected.append(next)
                 flight.begin(next, next)
                 next += 1
             case 4:
                 guard let number = returning.popLast() else { continue }
-                expected.insert(number)
+                expected.insert(number, at: expected.firstIndex { $0 > number } ?? expected.count)
                 flight.begin(number, number)
             default:
                 // Mostly the oldest ones, as replies come.
-                let sorted = expected.sorted()
-                guard !sorted.isEmpty else { continue }
-                let index = random.next() % 4 == 0 ? Int(random.next() % UInt64(sorted.count)) : 0
-                expected.remove(sorted[index])
-                flight.end(sorted[index], .applied)
-                flight.end(sorted[index], .applied)
-                if random.next() % 3 == 0 { returning.append(sorted[index]) }
+                guard !expected.isEmpty else { continue }
+                let index = random.next() % 4 == 0 ? Int(random.next() % UInt64(expected.count)) : 0
+                let number = expected.remove(at: index)
+                flight.end(number, .applied)
+                flight.end(number, .applied)
+                if random.next() % 3 == 0 { returning.append(number) }
             }
             #expect(flight.count == expected.count, "seed \(seed)")
             for number in [next, next / 2, 1] {
-                #expect(flight.predecessor(of: number) == expected.filter { $0 < number }.max(), "seed \(seed)")
+                #expect(flight.predecessor(of: number) == expected.last { $0 < number }, "seed \(seed)")
             }
         }
     }
