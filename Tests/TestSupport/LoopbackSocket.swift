@@ -38,10 +38,13 @@ package enum LoopbackSocket {
     package static func reservePort() throws(ReservationError) -> Int { try bind().port }
 
     /// A port to which connections can be made, and on which nobody ever says anything, until this process ends.
-    package static func silentPort() throws(ReservationError) -> Int {
+    package static func silentPort() throws(ReservationError) -> Int { try listen().port }
+
+    /// A socket that connections can be made to.
+    package static func listen() throws(ReservationError) -> (descriptor: Int32, port: Int) {
         let (descriptor, port) = try bind()
-        guard listen(descriptor, 16) == 0 else { throw ReservationError(code: errno) }
-        return port
+        guard Glibc.listen(descriptor, 16) == 0 else { throw ReservationError(code: errno) }
+        return (descriptor, port)
     }
 
     private static func bind() throws(ReservationError) -> (descriptor: Int32, port: Int) {

@@ -22,7 +22,7 @@ struct MigrationFollower: Sendable {
     /// Gets the time of each consistent state that is at the target. Called on any thread.
     let reached: @Sendable (TimestampValue) -> Void
 
-    /// Why a target ended.
+    /// The source does not continue a target where the state says.
     private struct Ended: Error {
         let error: RequestError
     }
@@ -39,14 +39,13 @@ struct MigrationFollower: Sendable {
             do {
                 new.formUnion(try await followUntilNew(resumes: resumes, new))
             } catch let ended as Ended {
-                guard resumes, MigrationSource.isRefusal(ended.error.code) else { throw ended.error }
+                guard resumes else { throw ended.error }
                 CommandRouter.complain("the source reports all documents again: \(ended.error.message)")
                 resumes = false
                 continue
-            } catch let error as RequestError where error.code == .cancelled {
-                return
-            } catch is CancellationError {
-                return
+            } catch {
+                if Task.isCancelled { return }
+                throw error
             }
             resumes = true
         }
@@ -137,7 +136,9 @@ struct MigrationFollower: Sendable {
             case .reset: waiting.formUnion(change.targets)
             case .remove:
                 let cause = change.cause ?? StatusMessage(code: .internal, message: "the source ended a target")
-                throw Ended(error: RequestError(cause.code, cause.message))
+                let error = RequestError(cause.code, cause.message)
+                if MigrationSource.isRefusal(cause.code) { throw Ended(error: error) }
+                throw error
             case .add, .noChange: break
             }
         }

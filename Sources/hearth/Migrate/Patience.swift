@@ -14,7 +14,7 @@ struct Patience: Sendable {
 
     /// Makes a call until it succeeds or fails for good.
     ///
-    /// - Throws: what the call throws last; `CancellationError`.
+    /// - Throws: what the call throws last; `CancellationError`. In a task that is cancelled nothing is repeated.
     nonisolated(nonsending) func call<Answer>(
         _ body: nonisolated(nonsending) () async throws -> Answer
     ) async throws -> Answer {
@@ -24,7 +24,9 @@ struct Patience: Sendable {
         while true {
             do {
                 return try await body()
-            } catch let error as RequestError where Self.mayPass(error.code) && clock.now - start < limit {
+            } catch let error as RequestError
+                where !Task.isCancelled && Self.mayPass(error.code) && clock.now - start < limit
+            {
                 CommandRouter.complain("waiting for \(side): \(error.message)")
                 // Clients that failed together should not return together.
                 try await Task.sleep(for: wait * Double.random(in: 0.7...1.3))
@@ -33,10 +35,12 @@ struct Patience: Sendable {
         }
     }
 
-    /// Whether the same call may succeed later.
-    static func mayPass(_ code: StatusCode) -> Bool {
+    /// Whether the same call may succeed later. Servers and proxies cancel calls too, for example when they end.
+    private static func mayPass(_ code: StatusCode) -> Bool {
         switch code {
-        case .unavailable, .resourceExhausted, .deadlineExceeded, .aborted, .internal, .unauthenticated, .unknown: true
+        case .unavailable, .resourceExhausted, .deadlineExceeded, .aborted, .cancelled, .internal, .unauthenticated,
+            .unknown:
+            true
         default: false
         }
     }

@@ -166,6 +166,29 @@ struct MigrateTests {
     }
 
     @Test
+    func `Changes are followed again after the source, or a proxy before it, has cancelled the call`() async throws {
+        let source = try ServerProcess(data: directory.path(of: "source"))
+        let target = try ServerProcess(data: directory.path(of: "target"))
+        let relay = try CancellingRelay(to: source.port)
+        let (client, copies) = (try TestClient(source), try TestClient(target))
+        try await client.set("c/a", number: 1)
+        let process = try follow(relay.port, target.port, [])
+        #expect(process.waitForError("caught up"), "\(process.errors)")
+        for number in 2...3 {
+            #expect(relay.cancelCalls() > 0)
+            try await client.set("c/a", number: number)
+            try await eventually("changes are followed again") { try await copies.number("c/a") == number }
+        }
+        #expect(process.errors.contains("waiting for the source: the server cancelled the call"), "\(process.errors)")
+        process.signal(SIGTERM)
+        process.waitForEnd()
+        #expect(process.status == 0, "\(process.errors)")
+        await client.close()
+        await copies.close()
+        for server in [source, target] { #expect(server.stop() == 0) }
+    }
+
+    @Test
     func `Collections of the root that are new are followed, with what is below them, and those of an empty source`()
         async throws
     {
