@@ -1,5 +1,6 @@
 """Why Hearth and the emulator may differ."""
 
+import datetime
 import re
 
 KINDS = {
@@ -44,6 +45,18 @@ def explain_value(difference):
         return "values() has the order of the keys; in the emulator it has none"
     if re.search(r"[\U00010000-\U0010ffff]", difference.case):
         return "the emulator splits between the halves of a surrogate pair"
+    if ".date()" in difference.case and is_next_day_before_1970(difference):
+        return "in the first second of a day before 1970 the emulator's date() is the next day"
     if difference.theirs == "not evaluated":
         return "the emulator answers 500 and evaluates nothing"
     return None
+
+
+def is_next_day_before_1970(difference):
+    """Whether days differ, and each is equal on both sides or a day later in the emulator, up to 1970."""
+    theirs, ours = (
+        [datetime.date.fromisoformat(day) for day in re.findall(r'"(\d{4}-\d\d-\d\d)T00:00:00Z"', side)]
+        for side in (difference.theirs, difference.ours))
+    epoch, day = datetime.date(1970, 1, 1), datetime.timedelta(days=1)
+    return len(theirs) == len(ours) and theirs != ours and all(
+        their == our or their == our + day <= epoch for their, our in zip(theirs, ours))
