@@ -26,7 +26,7 @@ extension SyncEngine {
             nextUser = nil
             if wasKnown, isOther {
                 stream?.restart()
-                endWriteWaits(RequestError(.cancelled, "The user has changed before all writes were settled."))
+                changeUserOfWriteWaits()
             }
             broadcast(changes)
             resumeWriteWaits()

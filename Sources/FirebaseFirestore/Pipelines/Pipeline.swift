@@ -191,6 +191,8 @@ public class Pipeline: @unchecked Sendable {
         try await firestore.awaitRead { cancellation, completion in
             firestore.afterPendingWrites(in: scope, cancellation) { completion(.success(())) }
         }
+        // It may write, so it is not sent for nobody.
+        if Task.isCancelled { throw NSError.taskWasCancelled }
         do throws(RequestError) {
             return try await collect(try firestore.client().pipelineStream(request, options: .failFast), firestore)
         } catch {

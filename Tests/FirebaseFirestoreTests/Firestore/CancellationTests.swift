@@ -4,6 +4,7 @@ import Basics
 import ClientTestSupport
 import DocumentModel
 import Foundation
+import Synchronization
 import Testing
 
 @testable import FirebaseFirestore
@@ -76,6 +77,37 @@ import Testing
         let snapshot = try await document.getDocument()
         #expect(snapshot.metadata.isFromCache)
         #expect(snapshot.metadata.hasPendingWrites)
+        try await firestore.terminate()
+    }
+
+    /// Whether a call waits for pending writes.
+    private func isWaiting(_ engine: SyncEngine) -> Bool {
+        let isWaiting = Atomic(false)
+        engine.queue.sync { isWaiting.store(!engine.writeWaits.isEmpty, ordering: .relaxed) }
+        return isWaiting.load(ordering: .relaxed)
+    }
+
+    @Test
+    func `A pipeline or a total that waits for pending writes ends, and is not sent`() async throws {
+        let server = try FakeServer { _ in .hold }
+        let firestore = TestFirestore.make(host: server.address)
+        firestore.document("c/d").setData(["a": 1], completion: nil)
+        let pipeline = firestore.pipeline().collection("c").rawStage(name: "delete", params: [])
+        let calls: [@Sendable () async throws -> Void] = [
+            { _ = try await pipeline.execute() },
+            { _ = try await firestore.collection("c").count.getAggregation(source: .server) },
+        ]
+        for call in calls {
+            let engine = try firestore.engine()
+            await expectCancelled(call) {
+                while !isWaiting(engine) { await Task.yield() }
+            }
+        }
+        // Calls are sent in the order in which they are made.
+        await expectCancelled({ _ = try await firestore.document("e/f").getDocument() }) {
+            await server.waitForCalls(2)
+        }
+        #expect(server.calls.map(\.method) == [.commit, .getDocument])
         try await firestore.terminate()
     }
 

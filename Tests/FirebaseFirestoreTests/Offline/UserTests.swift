@@ -128,6 +128,45 @@ struct UserTests {
     }
 
     @Test
+    func `A total that waits while the user changes waits for the writes of the new user`() async throws {
+        let isHeld = Mutex(true)
+        let database = ScriptedDatabase()
+        let server = try FakeServer { call in
+            call.method == .commit && isHeld.withLock { $0 } ? .fail(.unavailable, "later") : database.react(to: call)
+        }
+        let program = Program(server)
+        let firestore = program.firestore
+        let reference = firestore.document("c/d")
+        reference.setData(["n": 1], completion: nil)
+        await server.waitForCalls(1)
+        program.become("bob")
+        try await eventually("bob does not see what ada has written") { await Self.number(reference) == nil }
+        reference.setData(["n": 2], completion: nil)
+        program.become("ada")
+        try await eventually("ada sees what ada has written") { await Self.number(reference) == 1 }
+        // What the server has of both users when a wait ends.
+        let ends = Mutex<[String: [UInt8?]]>([:])
+        for (name, scope) in [
+            ("a collection", ReadScope(collection: "c")), ("everything", .everything),
+            ("another collection", ReadScope(collection: "other")),
+        ] {
+            _ = try firestore.engine().whenWritesAreSettled(in: scope) { error in
+                #expect(error == nil)
+                ends.withLock { $0[name] = database.writes.map { $0.fields.last } }
+            }
+        }
+        program.become("bob")
+        try await eventually("bob sees what bob has written") { await Self.number(reference) == 2 }
+        #expect(ends.withLock { $0 } == ["another collection": []])
+        isHeld.withLock { $0 = false }
+        try await eventually("both waits have ended") { ends.withLock { $0.count } == 3 }
+        for (name, writes) in ends.withLock({ $0 }) where name != "another collection" {
+            #expect(writes.contains(2), "\(name)")
+        }
+        try await firestore.terminate()
+    }
+
+    @Test
     func
         `As the first call, waitForPendingWrites waits for the user of the program and not for that of the last one`()
         async throws
