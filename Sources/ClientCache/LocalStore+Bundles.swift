@@ -44,11 +44,12 @@ extension LocalStore {
             targetByteCount += target.byteCount
         }
         var changes: [LocalChange] = []
+        var members: [[UInt8]] = []
         for (name, content) in bundle.documents {
             if let change = try applying(RemoteUpdate(name: name.string, content: content)) { changes.append(change) }
-            guard case .found = content, let path = path(name.string) else { continue }
-            putMember(LocalLocation(path: path), of: target.id)
+            if case .found = content, let path = path(name.string) { members.append(path) }
         }
+        try replaceMembers(of: target.id, by: members)
         put(LocalKey.target(bundle.canonical), target.encoded())
         var seen: Set<[UInt8]> = []
         for result in bundle.results where seen.insert(result.canonical).inserted { try seed(result) }
@@ -74,18 +75,13 @@ extension LocalStore {
             if activeTargets.contains(stored.id) || stored.snapshotMicroseconds >= result.readMicroseconds { return }
             target = stored
             target.lastUsed = uses.current
-            for path in try members(of: target.id) {
-                delete(LocalKey.member(target.id, LocalLocation(path: path).key))
-            }
         } else {
             nextTarget += 1
             targetByteCount += target.byteCount
         }
         target.token = []
         target.snapshotMicroseconds = result.readMicroseconds
-        for name in result.documents {
-            if let path = path(name) { putMember(LocalLocation(path: path), of: target.id) }
-        }
+        try replaceMembers(of: target.id, by: result.documents.compactMap { path($0) })
         put(LocalKey.target(result.canonical), target.encoded())
     }
 }

@@ -107,6 +107,16 @@ extension LocalStore {
         put(LocalKey.member(target, location.key), location.isTruncated ? location.path : [])
     }
 
+    /// Gives a target these documents, and no others.
+    func replaceMembers(of target: UInt32, by paths: [[UInt8]]) throws(RequestError) {
+        let kept = Set(paths)
+        for path in try members(of: target) where !kept.contains(path) {
+            delete(LocalKey.member(target, LocalLocation(path: path).key))
+            noteEagerCandidate(path)
+        }
+        for path in kept { putMember(LocalLocation(path: path), of: target) }
+    }
+
     func removeTarget(_ target: LocalTarget) throws(RequestError) {
         for path in try members(of: target.id) {
             delete(LocalKey.member(target.id, LocalLocation(path: path).key))

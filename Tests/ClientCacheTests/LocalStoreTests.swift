@@ -212,6 +212,28 @@ struct LocalStoreTests: LocalStoreFixture {
     }
 
     @Test
+    func `A newer version of a bundle keeps its own documents in the cache, and no more those of the older one`() throws
+    {
+        let store = try Self.open(isEager: true)
+        func load(_ ids: [String], missing: [String] = [], at time: UInt64) throws {
+            var bundle = LocalBundle(id: "b", createMicroseconds: time)
+            for id in ids { bundle.documents[UTF8Text(Self.name(id))] = Self.found(id, 1, at: time).content }
+            for id in missing { bundle.documents[UTF8Text(Self.name(id))] = .missing(readMicroseconds: time) }
+            _ = try store.load(bundle)
+            try store.collectEagerly { _ in .none }
+        }
+        func cached() throws -> [String] {
+            try Self.names(store, try Self.plan()).map { String($0.suffix(1)) }.sorted()
+        }
+        try load(["a", "b", "c"], at: 10)
+        #expect(try cached() == ["a", "b", "c"])
+        try load(["a", "d"], missing: ["c"], at: 20)
+        #expect(try cached() == ["a", "d"])
+        try load(["d"], at: 30)
+        #expect(try cached() == ["d"])
+    }
+
+    @Test
     func `Documents whose ids are the same text in other bytes are different documents`() throws {
         let store = try Self.open()
         let (composed, decomposed) = ("\u{e9}", "e\u{301}")
