@@ -65,8 +65,7 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
     public override var hash: Int {
         var hasher = Hasher()
         hasher.combine(reference)
-        hasher.combine(stored?.updateTime.seconds)
-        hasher.combine(stored?.updateTime.nanoseconds)
+        hasher.combine(stored?.fields)
         return hasher.finalize()
     }
 

@@ -52,6 +52,20 @@ import Testing
     }
 
     @Test
+    func `Equal snapshots have equal hashes, whenever the document was written`() async throws {
+        let book = books.document("b1")
+        var snapshots: [DocumentSnapshot] = []
+        for title in ["Ulysses", "Dubliners", "Ulysses"] {
+            try await book.setData(["title": title])
+            snapshots.append(try await book.getDocument())
+        }
+        #expect(snapshots[0] == snapshots[2] && snapshots[0] != snapshots[1])
+        #expect(snapshots[0].hash == snapshots[2].hash)
+        #expect(Set(snapshots).count == 2)
+        try await firestore.terminate()
+    }
+
+    @Test
     func `A missing document is a snapshot that does not exist, and decodes only as an optional`() async throws {
         let snapshot = try await books.document("none").getDocument()
         #expect(!snapshot.exists)
