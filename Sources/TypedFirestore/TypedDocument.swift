@@ -41,9 +41,10 @@ public struct TypedDocument<Model: Codable & Sendable>: Sendable, Hashable {
     /// Changes fields of the document, which must exist.
     ///
     /// - Throws: `FirestoreErrorCode.notFound` if the document is missing, ``NoSuchField`` for a key path
-    ///   without a field, ``RepeatedField`` for two changes of a field.
+    ///   without a field, ``RepeatedField`` for two changes of a field, `.invalidArgument` for changes that would be a
+    ///   programming error of `updateData(_:)`: one inside another, an array in an array, the id of the document.
     public func update(_ changes: FieldChange<Model>...) async throws {
-        try await untyped.updateData(try FieldChange.fields(changes, on: untyped.firestore))
+        try await untyped.updateData(try FieldChange.fields(changes, of: untyped))
     }
 
     /// Deletes the document, if there is one.
@@ -123,12 +124,14 @@ public struct FieldChange<Model: Codable & Sendable>: Sendable {
         Self(keyPath) { FieldValue.serverTimestamp() }
     }
 
-    static func fields(_ changes: [Self], on firestore: Firestore) throws -> [AnyHashable: Any] {
-        try changes.reduce(into: [:]) { fields, change in
-            let (path, value) = try change.field(firestore)
+    static func fields(_ changes: [Self], of document: DocumentReference) throws -> [AnyHashable: Any] {
+        let fields = try changes.reduce(into: [:] as [AnyHashable: Any]) { fields, change in
+            let (path, value) = try change.field(document.firestore)
             if fields.updateValue(value, forKey: path) != nil {
                 throw RepeatedField(description: "\(path) is changed twice.")
             }
         }
+        try document.checkUpdate(fields)
+        return fields
     }
 }

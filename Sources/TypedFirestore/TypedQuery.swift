@@ -19,8 +19,8 @@ public enum Comparison: Sendable, CaseIterable {
 /// A query for documents that are models of one type. A value; every method returns another query.
 ///
 /// A key path stands for the field that the model stores the property in, custom coding keys and nested types included.
-/// What is wrong with a key path, a value or a filter is thrown when the query runs: `.invalidArgument` for an empty
-/// list of values, and for filters that do not go together.
+/// What is wrong with a key path, a value, a filter, an order, a limit or a cursor is thrown when the query runs:
+/// `.invalidArgument` for what would be a programming error of the untyped query.
 public struct TypedQuery<Model: Codable & Sendable>: Sendable {
     /// The query without its type.
     public let untyped: Query
@@ -58,7 +58,7 @@ public struct TypedQuery<Model: Codable & Sendable>: Sendable {
     /// The query, if it can run.
     func ready() throws -> Query {
         if let failure { throw failure }
-        return untyped
+        return try untyped.executable()
     }
 
     // MARK: Filters
@@ -112,23 +112,23 @@ public struct TypedQuery<Model: Codable & Sendable>: Sendable {
 
     /// Sorts by the field, after the orders before it.
     public func order<Value: Encodable>(by keyPath: KeyPath<Model, Value>, descending: Bool = false) -> TypedQuery {
-        changed { $0.order(by: try path(keyPath), descending: descending) }
+        changed { try $0.ordered(by: try path(keyPath), descending: descending) }
     }
 
     /// Keeps the first results. The limit must be positive.
-    public func limit(to count: Int) -> TypedQuery { changed { $0.limit(to: count) } }
+    public func limit(to count: Int) -> TypedQuery { changed { try $0.limited(to: count) } }
 
-    /// Keeps the last results, which needs an order.
-    public func limit(toLast count: Int) -> TypedQuery { changed { $0.limit(toLast: count) } }
+    /// Keeps the last results, which needs an order, before or after this. The limit must be positive.
+    public func limit(toLast count: Int) -> TypedQuery { changed { try $0.limited(toLast: count) } }
 
-    /// Begins with the results after a document of an earlier result.
+    /// Begins with the results after a document of an earlier result, which must have all fields of the order.
     public func start(after document: TypedSnapshot<Model>) -> TypedQuery {
-        changed { $0.start(afterDocument: document.untyped) }
+        changed { try $0.starting(with: document.untyped, isIncluded: false) }
     }
 
-    /// Begins with a document of an earlier result.
+    /// Begins with a document of an earlier result, which must have all fields of the order.
     public func start(at document: TypedSnapshot<Model>) -> TypedQuery {
-        changed { $0.start(atDocument: document.untyped) }
+        changed { try $0.starting(with: document.untyped, isIncluded: true) }
     }
 
     // MARK: Results

@@ -28,13 +28,14 @@ extension Transaction {
 
     /// Changes fields of the document, which must exist.
     ///
-    /// - Throws: ``NoSuchField`` for a key path without a field, ``RepeatedField`` for two changes of a field.
+    /// - Throws: ``NoSuchField`` for a key path without a field, ``RepeatedField`` for two changes of a field,
+    ///   `.invalidArgument` for changes that would be a programming error of `updateData(_:forDocument:)`.
     @discardableResult
     public func update<Model>(
         _ document: TypedDocument<Model>, _ changes: FieldChange<Model>...
     ) throws -> Transaction {
         let untyped = document.untyped
-        return updateData(try FieldChange.fields(changes, on: untyped.firestore), forDocument: untyped)
+        return updateData(try FieldChange.fields(changes, of: untyped), forDocument: untyped)
     }
 
     /// Deletes the document, if there is one.
@@ -57,13 +58,14 @@ extension WriteBatch {
 
     /// Changes fields of the document, which must exist when the batch is committed.
     ///
-    /// - Throws: ``NoSuchField`` for a key path without a field, ``RepeatedField`` for two changes of a field.
+    /// - Throws: ``NoSuchField`` for a key path without a field, ``RepeatedField`` for two changes of a field,
+    ///   `.invalidArgument` for changes that would be a programming error of `updateData(_:forDocument:)`.
     @discardableResult
     public func update<Model>(
         _ document: TypedDocument<Model>, _ changes: FieldChange<Model>...
     ) throws -> WriteBatch {
         let untyped = document.untyped
-        return updateData(try FieldChange.fields(changes, on: untyped.firestore), forDocument: untyped)
+        return updateData(try FieldChange.fields(changes, of: untyped), forDocument: untyped)
     }
 
     /// Deletes the document, if there is one.

@@ -5,7 +5,8 @@ import FirebaseFirestore
 import Foundation
 import TestSupport
 import Testing
-import TypedFirestore
+
+@testable import TypedFirestore
 
 /// A model with the forms that a field can have.
 struct Book: Codable, Sendable, Equatable {
@@ -118,22 +119,106 @@ struct TypedFirestoreTests {
                 "You cannot use 'notIn' filters with 'in' filters."
             ), (books.where(\.id, .equal, "a/b"), "contains a '/' character"),
         ]
-        for (query, text) in queries {
-            for read in ["get", "count", "sum", "snapshots"] {
-                do {
-                    switch read {
-                    case "get": _ = try await query.get()
-                    case "count": _ = try await query.count()
-                    case "sum": _ = try await query.sum(of: \.year)
-                    default: for try await _ in query.snapshots { break }
+        for (query, text) in queries { await expectErrors(of: query, text) }
+        try await db.terminate()
+        #expect(database.stop())
+    }
+
+    /// The errors of all kinds of reads of a query.
+    private func expectErrors(of query: TypedQuery<Book>, _ text: String) async {
+        let reads: [(String, () async throws -> Void)] = [
+            ("get", { _ = try await query.get() }), ("count", { _ = try await query.count() }),
+            ("sum", { _ = try await query.sum(of: \.year) }), ("average", { _ = try await query.average(of: \.year) }),
+            ("snapshots", { for try await _ in query.snapshots { break } }),
+        ]
+        for (name, read) in reads {
+            do {
+                try await read()
+                Issue.record("\(name) has no error")
+            } catch FirestoreErrorCode.invalidArgument {
+                // The text is that of the trap of the untyped query.
+                await #expect("\(name)") { try await read() } throws: { $0.localizedDescription.contains(text) }
+            } catch {
+                Issue.record("\(name) has another error: \(error)")
+            }
+        }
+    }
+
+    @Test
+    func `A limit, a cursor or an order that no query may have is an error of each read`() async throws {
+        let (database, db) = try open(.memory)
+        let books = db.collection("books", of: Book.self)
+        try await books.document("a").set(Book(title: "Ulysses", year: 1922))
+        let book = try #require(try await books.document("a").snapshot())
+        let gone = TypedSnapshot<Book>(try await db.document("books/none").getDocument())
+        let limit = "Query limit (0) is invalid. Limit must be positive."
+        let queries: [(TypedQuery<Book>, String)] = [
+            (books.all.limit(to: 0), limit), (books.order(by: \.year).limit(toLast: 0), limit),
+            (books.all.limit(to: -1), "Query limit (-1) is invalid."),
+            (books.all.limit(toLast: 1), "limit(toLast:) queries require specifying at least one OrderBy() clause."),
+            (books.order(by: \.subtitle).start(at: book), "the field 'subtitle' (used as the order by) does not exist"),
+            (books.order(by: \.link).start(after: book), "the field 'link' (used as the order by) does not exist."),
+            (books.all.start(after: gone), "using a document that doesn't exist."),
+            (
+                books.order(by: \.year).start(at: book).order(by: \.title),
+                "You must not specify a starting point before specifying the order by."
+            ),
+        ]
+        for (query, text) in queries { await expectErrors(of: query, text) }
+        // An order that comes later is in time.
+        #expect(try await books.all.limit(toLast: 1).order(by: \.year).get().count == 1)
+        try await db.terminate()
+        #expect(database.stop())
+    }
+
+    private struct Sheet: Codable, Sendable {
+        struct Page: Codable, Sendable { var number: Int }
+
+        @DocumentID var id: String?
+        var cells: [[Int]] = []
+        var page = Page(number: 1)
+        var owner: DocumentReference?
+    }
+
+    @Test
+    func `An update that no document may have is an error, and writes nothing`() async throws {
+        let (database, db) = try open(.memory)
+        let sheet = db.document("sheets/a", of: Sheet.self)
+        try await sheet.set(Sheet())
+        let foreign = Firestore.firestore(app: db.app, database: "other").document("a/b")
+        let updates: [([FieldChange<Sheet>], String)] = [
+            ([.set(\.page, to: .init(number: 2)), .set(\.page.number, to: 3)], "is set twice in the update"),
+            ([.set(\.cells, to: [[1]])], "Nested arrays are not supported."),
+            ([.union(\.cells, with: [[1]])], "Nested arrays are not supported."),
+            ([.subtract([[1]], from: \.cells)], "Nested arrays are not supported."),
+            ([.set(\.id, to: "b")], "cannot begin and end with \"__\""),
+            ([.set(\.owner, to: foreign)], "Document reference is for database"),
+        ]
+        for (changes, text) in updates {
+            let (first, second) = (changes[0], changes.last ?? changes[0])
+            let ways: [() async throws -> Void] = [
+                { changes.count > 1 ? try await sheet.update(first, second) : try await sheet.update(first) },
+                {
+                    let batch = db.batch()
+                    _ = changes.count > 1 ? try batch.update(sheet, first, second) : try batch.update(sheet, first)
+                },
+                {
+                    try await db.runTransaction { transaction in
+                        _ =
+                            changes.count > 1
+                            ? try transaction.update(sheet, first, second) : try transaction.update(sheet, first)
                     }
-                    Issue.record("\(read) has no error")
-                } catch FirestoreErrorCode.invalidArgument {
-                    // The text is that of the trap of the untyped query.
-                    await #expect { _ = try await query.get() } throws: { $0.localizedDescription.contains(text) }
+                },
+            ]
+            for way in ways {
+                await #expect { try await way() } throws: { error in
+                    let error = error as NSError
+                    return error.code == FirestoreErrorCode.invalidArgument.rawValue
+                        && error.localizedDescription.contains(text)
                 }
             }
         }
+        #expect(try await sheet.get()?.page.number == 1)
         try await db.terminate()
         #expect(database.stop())
     }

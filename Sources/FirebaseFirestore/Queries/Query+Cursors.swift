@@ -46,11 +46,13 @@ extension Query {
     }
 
     private func starting(_ position: CursorRules) -> Query {
-        changed { (query) throws(RuleViolation) in
-            var query = query
-            query.startAt = try position.cursor(for: query, firestore: firestore)
-            return query
-        }
+        changed { (_) throws(RuleViolation) in try definition(startingAt: position) }
+    }
+
+    func definition(startingAt position: CursorRules) throws(RuleViolation) -> QueryDescription {
+        var query = definition
+        query.startAt = try position.cursor(for: query, firestore: firestore)
+        return query
     }
 
     private func ending(_ position: CursorRules) -> Query {

@@ -11,18 +11,7 @@ extension Query {
             firestore: firestore, definition: enforcing { () throws(RuleViolation) in try definition(with: filter) })
     }
 
-    /// The same for callers that report what is wrong with a filter.
-    ///
-    /// - Throws: an `NSError` with `.invalidArgument` if the filter breaks a rule.
-    package func filtered(by filter: Filter) throws -> Query {
-        do throws(RuleViolation) {
-            return Query(firestore: firestore, definition: try definition(with: filter))
-        } catch {
-            throw NSError.firestore(.invalidArgument, error.message)
-        }
-    }
-
-    private func definition(with filter: Filter) throws(RuleViolation) -> QueryDescription {
+    func definition(with filter: Filter) throws(RuleViolation) -> QueryDescription {
         guard let compiled = try filter.compiled(for: definition, in: firestore) else { return definition }
         return try QueryRules.adding(compiled, to: definition)
     }

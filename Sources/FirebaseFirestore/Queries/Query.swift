@@ -65,10 +65,12 @@ extension Query {
     /// Sorts by a field.
     @discardableResult
     public func order(by path: FieldPath, descending: Bool) -> Query {
-        changed { (query) throws(RuleViolation) in
-            try QueryRules.adding(
-                .init(field: path.model(), direction: descending ? .descending : .ascending), to: query)
-        }
+        changed { (_) throws(RuleViolation) in try definition(orderedBy: path, descending: descending) }
+    }
+
+    func definition(orderedBy path: FieldPath, descending: Bool) throws(RuleViolation) -> QueryDescription {
+        try QueryRules.adding(
+            .init(field: path.model(), direction: descending ? .descending : .ascending), to: definition)
     }
 
     /// Keeps the first documents of the order. A limit below 1 is a programming error.

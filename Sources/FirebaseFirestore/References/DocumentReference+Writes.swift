@@ -101,6 +101,17 @@ extension DocumentReference {
             })
     }
 
+    /// Checks an update for callers that report what is wrong with it: the typed layer.
+    ///
+    /// - Throws: an `NSError` with `.invalidArgument` and the text of the trap if the update is a programming error.
+    package func checkUpdate(_ fields: [AnyHashable: Any]) throws {
+        do throws(RuleViolation) {
+            _ = try WriteValues.update(fields, for: self)
+        } catch {
+            throw NSError.firestore(.invalidArgument, error.message)
+        }
+    }
+
     /// Deletes the document. It is not an error if it does not exist.
     @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
     public func delete() { delete(completion: nil) }
