@@ -125,7 +125,7 @@ extension LocalStore {
                 count += 1
                 body(String(repairingUTF8: name.bytes), Self.document(row))
             }
-            return try makeIndexes(usage?.wanted(results: count) ?? [])
+            return makeIndexes(lackedBy: usage, results: count)
         }
         var pending: [(row: Int, path: [UInt8])] = []
         var rows: [(name: String, document: LocalDocument)] = []
@@ -139,7 +139,13 @@ extension LocalStore {
             if let document = try visibleState(LocalLocation(path: path)).document { rows[row].document = document }
         }
         for (name, document) in rows { body(name, document) }
-        try makeIndexes(usage?.wanted(results: rows.count) ?? [])
+        makeIndexes(lackedBy: usage, results: rows.count)
+    }
+
+    /// Begins to make the indexes that a query lacks. The query has its results without them, also if there is no room
+    /// for an index: a later query tries again.
+    private func makeIndexes(lackedBy usage: LocalIndexUsage?, results: Int) {
+        if let usage { try? makeIndexes(usage.wanted(results: results)) }
     }
 
     /// Notes that documents were read now: a collection of garbage removes others first.

@@ -5,6 +5,7 @@ import ClientCache
 import DocumentModel
 import FirestoreMessages
 import Foundation
+import QueryEngine
 import Synchronization
 import TestSupport
 import Testing
@@ -107,5 +108,27 @@ struct FullStoreTests: LocalStoreFixture {
         #expect(try again.isQueueEmpty && isPending(again) == nil)
         #expect(again.allBatches.map(\.user) == batches.map { _ in user })
         again.close()
+    }
+
+    @Test
+    func `A query has its results although there is no room for the index that it lacks`() throws {
+        let disk = try Disk()
+        let store = disk.store
+        let documents = (0..<300).map { Self.found("d\($0)", Int64($0), at: 10) }
+        _ = try store.apply(documents)
+        store.createsIndexes = true
+        _ = try disk.fill()
+        let error = #expect(throws: RequestError.self) {
+            // Less than the record of an index.
+            for number in 0..<1_000_000 { _ = try store.use(target: [UInt8(number & 255), UInt8(number >> 8 & 255)]) }
+        }
+        #expect(error?.code == .resourceExhausted)
+        let query = StructuredQuery(
+            from: [CollectionSelector(collectionID: "c")],
+            filter: .field(try FieldPath("n"), .equal, EncodedValue(.integer(7))))
+        let plan = try QueryPlan(query, parent: Array(Self.database.documentsRoot.utf8).byteSpan)
+        #expect(try Self.names(store, plan) == [Self.name("d7")])
+        #expect(!store.hasIndexWork, "there is no room for it")
+        disk.setFull(false)
     }
 }
