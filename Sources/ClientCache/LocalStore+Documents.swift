@@ -28,6 +28,18 @@ extension LocalStore {
         return state
     }
 
+    /// What the program would see of a document without the batches from a number on, if the store had room for what
+    /// the server has sent about it.
+    package func state(after update: RemoteUpdate, before number: UInt64) throws(RequestError) -> MaybeDocument {
+        guard let path = path(update.name) else { return .unknown }
+        defer { finishReading() }
+        let location = LocalLocation(path: path)
+        var state = try remoteState(location)
+        if let newer = Self.newer(update, than: try remoteVersion(location)) { state = newer }
+        for batch in batches(of: path) where batch.number < number { _ = overlay.apply(batch, path: path, to: &state) }
+        return state
+    }
+
     func visibleState(_ location: LocalLocation) throws(RequestError) -> MaybeDocument {
         if let value = try value(forKey: location.key) { return .found(try LocalRecord.decode(value.byteSpan)) }
         if isPending(location.path) {

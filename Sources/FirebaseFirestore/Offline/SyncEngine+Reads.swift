@@ -123,17 +123,37 @@ extension SyncEngine {
         case .success(let update):
             do throws(RequestError) {
                 let isNewer = acknowledged.contains { $0.event > start.event && $0.name.hasSameUTF8(as: name) }
+                var isKept = true
                 if update.isFound || !isNewer {
-                    let changes = try store.apply([update])
-                    if !changes.isEmpty { broadcast(changes) }
+                    let changes = try keep([update])
+                    isKept = changes != nil
+                    if let changes, !changes.isEmpty { broadcast(changes) }
                 }
-                let found = try store.state(of: name, before: start.nextBatch).document.map {
-                    SnapshotRow(name: name, document: VisibleDocument($0))
-                }
+                let state =
+                    isKept
+                    ? try store.state(of: name, before: start.nextBatch)
+                    : try store.state(after: update, before: start.nextBatch)
+                let found = state.document.map { SnapshotRow(name: name, document: VisibleDocument($0)) }
                 return .success(ReadResult(rows: found.map { [$0] } ?? [], isFromCache: false))
             } catch {
                 return .failure(error)
             }
+        }
+    }
+
+    /// Stores documents that were read from the server.
+    ///
+    /// - Returns: what has changed for the program; nil if the cache has no room for them, so that it does not know
+    ///   them.
+    private func keep(_ updates: [RemoteUpdate]) throws(RequestError) -> [LocalChange]? {
+        do throws(RequestError) {
+            let changes = try store.apply(updates)
+            if !changes.isEmpty { readFailure.ended() }
+            return changes
+        } catch {
+            guard error.code == .resourceExhausted else { throw error }
+            readFailure.occurred(error)
+            return nil
         }
     }
 
@@ -274,25 +294,43 @@ extension SyncEngine {
             if query.isReversed { rows.reverse() }
             completion(.success(ReadResult(rows: rows, isFromCache: false)))
         }
+        let changes: [LocalChange]
         do throws(RequestError) {
-            let changes = try store.apply(updates)
-            if !isPlain { completion(.success(try overlaid(query, reply, recent, start))) }
-            if !changes.isEmpty { broadcast(changes) }
+            let kept = try keep(updates)
+            if !isPlain {
+                completion(.success(try overlaid(query, reply, recent, start, unstored: kept == nil ? updates : [])))
+            }
+            guard let kept else { return }
+            changes = kept
+        } catch {
+            return isPlain ? report(error) : completion(.failure(error))
+        }
+        if !changes.isEmpty { broadcast(changes) }
+        do throws(RequestError) {
             try removeStale(query, reply)
         } catch {
-            if isPlain { report(error) } else { completion(.failure(error)) }
+            readFailure.occurred(error)
         }
     }
 
     /// The server's result with the writes of this client that the server may not have seen.
+    ///
+    /// - Parameter unstored: the documents of the result, if the cache does not know them.
     private func overlaid(
-        _ query: QueryRead, _ reply: QueryReply, _ recent: [String], _ start: ReadStart
+        _ query: QueryRead, _ reply: QueryReply, _ recent: [String], _ start: ReadStart, unstored: [RemoteUpdate]
     ) throws(RequestError) -> ReadResult {
         let readMicroseconds = UInt64(clamping: reply.readTime?.microseconds ?? 0)
+        let unstored = Dictionary(unstored.map { (UTF8Text($0.name), $0) }) { first, _ in first }
         var found: [UTF8Text: VisibleDocument?] = [:]
         let results = Set(reply.documents.map { UTF8Text($0.name) })
         for name in results.union((store.pendingNames + recent).map { UTF8Text($0) }) {
-            guard let document = try store.state(of: name.string, before: start.nextBatch).document else { continue }
+            let state =
+                if let update = unstored[name] {
+                    try store.state(after: update, before: start.nextBatch)
+                } else {
+                    try store.state(of: name.string, before: start.nextBatch)
+                }
+            guard let document = state.document else { continue }
             let isOwn = document.hasPendingWrites || document.updateMicroseconds > readMicroseconds
             guard results.contains(name) || isOwn, matches(query, name.string, document) else { continue }
             found[name] = VisibleDocument(document)

@@ -16,7 +16,7 @@ extension SyncEngine {
         }
     }
 
-    /// Tries again after a pause if the store cannot change the user, because its disk is full.
+    /// Tries again after a pause if the store cannot change the user, for example because its disk is full.
     private func useNextUser() {
         guard !isClosed, let user = nextUser else { return }
         let isOther = !user.hasSameUTF8(as: store.user)
@@ -28,11 +28,17 @@ extension SyncEngine {
                 stream?.restart()
                 changeUserOfWriteWaits()
             }
+            userFailure.ended()
             broadcast(changes)
             resumeWriteWaits()
         } catch {
-            report(error)
-            queue.async(after: Self.pause) { [weak self] in self?.useNextUser() }
+            userFailure.occurred(error)
+            if isChangingUserLater { return }
+            isChangingUserLater = true
+            queue.async(after: Self.pause) { [weak self] in
+                self?.isChangingUserLater = false
+                self?.useNextUser()
+            }
         }
     }
 }

@@ -136,7 +136,6 @@ extension SyncEngine {
     /// - Returns: the batches that were removed. Batches stay in the queue if the client ends its calls.
     private func settle(_ replies: [SentReply]) -> [SentBatch] {
         if isClosed { return [] }
-        let isFirst = unsettled.isEmpty
         unsettled += replies
         if unsettled.isEmpty || isSettlingLater { return [] }
         do throws(RequestError) {
@@ -145,11 +144,12 @@ extension SyncEngine {
                 eventNumber += 1
                 for name in settled.acknowledgedNames { acknowledged.append((eventNumber, name)) }
             }
+            settlingFailure.ended()
             broadcast(settled.changes)
             defer { unsettled = [] }
             return unsettled.map(\.batch)
         } catch {
-            if isFirst { report(error) }
+            settlingFailure.occurred(error)
             isSettlingLater = true
             queue.async(after: Self.pause) { [weak self] in
                 guard let self else { return }

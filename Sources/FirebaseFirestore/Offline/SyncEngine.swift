@@ -125,8 +125,13 @@ final class SyncEngine: @unchecked Sendable {
     var unsettled: [SentReply] = []
     /// Whether the store gets them again after a pause.
     var isSettlingLater = false
+    var settlingFailure = LastingFailure("take replies of the server")
     /// The user of the program, until the store has changed to this user.
     var nextUser: String?
+    /// Whether the store changes to this user after a pause.
+    var isChangingUserLater = false
+    var userFailure = LastingFailure("change the user")
+    var readFailure = LastingFailure("keep what is read")
     /// Time between two attempts to change a store whose disk is full.
     static let pause = DispatchTimeInterval.seconds(1)
     /// Calls that wait for pending writes.

@@ -4,9 +4,11 @@ import Basics
 import ClientCache
 import ClientTestSupport
 import DocumentModel
+import FirebaseCore
 import FirestoreMessages
 import Foundation
 import HearthClient
+import QueryEngine
 import Synchronization
 import TestSupport
 import Testing
@@ -20,12 +22,20 @@ import Testing
         func set(_ isSet: Bool) { value.store(isSet, ordering: .releasing) }
     }
 
+    private final class Counter: Sendable {
+        private let value = Atomic(0)
+        var count: Int { value.load(ordering: .acquiring) }
+        func add() { value.add(1, ordering: .acquiringAndReleasing) }
+    }
+
     /// An engine whose cache has a disk that can be full.
     private struct Scene {
         private let directory = TemporaryDirectory("full-cache")
         private let configuration: LocalStore.Configuration
         let isFull = Flag()
         let isHeld = Flag()
+        /// How often the disk had no room.
+        let refusals = Counter()
         let database = ScriptedDatabase()
         let engine: SyncEngine
         private let server: FakeServer
@@ -33,12 +43,14 @@ import Testing
         init() throws {
             let name = try DatabaseName(project: "p")
             var configuration = LocalStore.Configuration(database: name, directory: directory.path(of: "cache"))
-            configuration.fault = { [isFull] operation in
-                [.allocateSegment, .allocateRun, .writeRun].contains(operation) && isFull.isSet ? ENOSPC : 0
+            configuration.fault = { [isFull, refusals] operation in
+                guard [.allocateSegment, .allocateRun, .writeRun].contains(operation), isFull.isSet else { return 0 }
+                refusals.add()
+                return ENOSPC
             }
             self.configuration = configuration
             let server = try FakeServer { [isHeld, database] call in
-                isHeld.isSet ? .fail(.unavailable, "later") : database.react(to: call)
+                call.method == .commit && isHeld.isSet ? .fail(.unavailable, "later") : database.react(to: call)
             }
             self.server = server
             isHeld.set(true)
@@ -76,6 +88,49 @@ import Testing
             }
             Issue.record("the disk is never full")
             return 0
+        }
+
+        /// Writes small documents until the cache has no room for another one, after ``fill(_:)``.
+        func fillCompletely() throws {
+            var count = 0
+            while try write("s\(count)", "x") { count += 1 }
+        }
+
+        /// The name of a document of the collection `c`.
+        func name(_ id: String) -> String { "\(configuration.database.documentsRoot)/c/\(id)" }
+
+        /// Gives the server a document.
+        func put(_ id: String, _ text: String) throws {
+            database.put(name(id), try Firestore.Encoder().documentBytes(["text": text]))
+        }
+
+        /// Reads the collection `c` from the server.
+        ///
+        /// - Returns: the results; more than one if the completion is called again.
+        func readAll() async throws -> [Result<[String], RequestError>] {
+            let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+            let root = configuration.database.documentsRoot
+            let read = SyncEngine.QueryRead(
+                request: RunQueryRequest(parent: root, query: query),
+                plan: try QueryPlan(query, parent: Array(root.utf8).byteSpan),
+                orders: [Order(field: .documentName, direction: .ascending)], isReversed: false)
+            let results = Mutex<[Result<[String], RequestError>]>([])
+            engine.run(read, source: .server, cancellation: nil) { result in
+                results.withLock { $0.append(result.map { $0.rows.map { String($0.name.dropFirst(root.count + 3)) } }) }
+            }
+            try await eventually("the query has a result") { results.withLock { !$0.isEmpty } }
+            // Waits for the engine, which calls the completion.
+            _ = engine.hasPendingWrites
+            return results.withLock { $0 }
+        }
+
+        /// Reads a document from the server.
+        func read(_ id: String) async -> Result<Bool, RequestError> {
+            await withCheckedContinuation { continuation in
+                engine.read(name(id), source: .server, cancellation: nil) { result in
+                    continuation.resume(returning: result.map { $0.rows.first?.document.hasPendingWrites ?? false })
+                }
+            }
         }
 
         /// Ends the engine.
@@ -119,6 +174,79 @@ import Testing
         try await eventually("a write is taken") { try scene.write("small", "x") }
         let store = try await scene.reopened()
         #expect(store.allBatches.map(\.user) == [String](repeating: "ada", count: accepted + 1))
+        store.close()
+    }
+
+    @Test
+    func `A disk that stays full is logged once, and once more when there is room again`() async throws {
+        let scene = try Scene()
+        let written = Mutex<[String]>([])
+        FirebaseLog.setSink { _, message in
+            if message.contains("cache") { written.withLock { $0.append(message) } }
+        }
+        defer { FirebaseLog.setSink(nil) }
+        let acknowledged = Mutex(0)
+        let accepted = try scene.fill { error in if error == nil { acknowledged.withLock { $0 += 1 } } }
+        scene.isHeld.set(false)
+        try await eventually("the server has taken all writes") { acknowledged.withLock { $0 } == accepted }
+        // The user's token comes again and again.
+        for _ in 0..<5 { scene.engine.userChanged("ada") }
+        #expect(scene.engine.hasPendingWrites)
+        let before = scene.refusals.count
+        try await eventually("the cache has tried again and again") { scene.refusals.count > before + 4 }
+        let full = "The disk of the cache is full."
+        #expect(
+            written.withLock { $0.sorted() } == [
+                "The local cache cannot change the user, and tries again: \(full)",
+                "The local cache cannot take replies of the server, and tries again: \(full)",
+            ])
+        written.withLock { $0 = [] }
+        scene.isFull.set(false)
+        try await eventually("the cache has done what it could not do") { !scene.engine.hasPendingWrites }
+        try await eventually("both are in the log") { written.withLock { $0.count } >= 2 }
+        let store = try await scene.reopened()
+        store.close()
+        #expect(
+            written.withLock { $0.sorted() } == [
+                "The local cache can change the user again.", "The local cache can take replies of the server again.",
+            ])
+    }
+
+    @Test
+    func `A read that the cache has no room for has the server's documents with the pending writes`() async throws {
+        let scene = try Scene()
+        let text = String(repeating: "y", count: 200_000)
+        let accepted = try scene.fill { _ in }
+        try scene.put("large", text)
+        try scene.put("d0", text)
+        #expect(await scene.read("large") == .success(false))
+        #expect(await scene.read("d0") == .success(true), "with the pending write")
+        let ids = (0..<accepted).map { "d\($0)" } + ["large"]
+        #expect(try await scene.readAll() == [.success(ids)])
+        scene.isFull.set(false)
+        scene.isHeld.set(false)
+        try await eventually("the writes are acknowledged") { !scene.engine.hasPendingWrites }
+        #expect(try await scene.readAll() == [.success(ids)])
+        let store = try await scene.reopened()
+        #expect(try store.state(of: scene.name("large")).document != nil)
+        store.close()
+    }
+
+    @Test
+    func `A query has one result although the cache cannot forget what the server does not have any more`() async throws
+    {
+        let scene = try Scene()
+        for number in 0..<50 { try scene.put("old\(number)", "x") }
+        #expect(try await scene.readAll().map { try $0.get().count } == [50])
+        for number in 0..<50 { scene.database.remove(scene.name("old\(number)")) }
+        let accepted = try scene.fill { _ in }
+        try scene.fillCompletely()
+        let results = try await scene.readAll()
+        #expect(results.count == 1)
+        #expect(try results[0].get().filter { $0.hasPrefix("d") }.count == accepted)
+        #expect(try results[0].get().allSatisfy { !$0.hasPrefix("old") })
+        scene.isFull.set(false)
+        let store = try await scene.reopened()
         store.close()
     }
 }
