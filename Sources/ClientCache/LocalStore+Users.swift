@@ -33,18 +33,20 @@ extension LocalStore {
         }
         let (before, othersBefore) = (queue, users.others)
         let after = users.others.values.filter { $0.user.hasSameUTF8(as: user) } + claimed
-        var states: [[UInt8]: (remote: MaybeDocument, wasPending: Bool)] = [:]
+        var states: [[UInt8]: (remote: MaybeDocument, pending: [UInt64])] = [:]
         for path in (before + after).flatMap(\.paths) where states[path] == nil {
-            states[path] = (try remoteState(LocalLocation(path: path)), isPending(path))
+            let pending = Array((batchesOfDocument[path] ?? PendingDocument()).numbers)
+            states[path] = (try remoteState(LocalLocation(path: path)), pending)
         }
         replaceQueue(by: after)
         for batch in after { users.others[batch.number] = nil }
         for batch in before where !users.unclaimed.contains(batch.number) { users.others[batch.number] = batch }
         do throws(RequestError) {
             var changes: [LocalChange] = []
-            for (path, state) in states {
+            // Claimed batches alone change nothing that the program sees.
+            for (path, state) in states where !state.pending.elementsEqual(batches(of: path).lazy.map(\.number)) {
                 let location = LocalLocation(path: path)
-                changes.append(try store(state.remote, at: location, wasPending: state.wasPending))
+                changes.append(try store(state.remote, at: location, wasPending: !state.pending.isEmpty))
             }
             put(LocalKey.user, Array(user.utf8))
             try commit()

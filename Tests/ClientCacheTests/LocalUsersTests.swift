@@ -86,6 +86,23 @@ struct LocalUsersTests: LocalStoreFixture {
         again.close()
     }
 
+    @Test
+    func `The first user who is known changes the documents of other writes only`() throws {
+        let store = try Self.open(directory.path)
+        _ = try store.use(user: "ada")
+        _ = try write(store, "a", .set(1), 1)
+        _ = try write(store, "b", .set(1), 2)
+        store.close()
+        let again = try Self.open(directory.path)
+        _ = try write(again, "b", .add(1), 3)
+        _ = try write(again, "c", .set(1), 4)
+        let changes = try again.use(user: "bob")
+        #expect(changes.map(\.name).sorted() == ["a", "b"].map(Self.name))
+        #expect(try ["a", "b", "c"].map { try number(again, $0) } == [nil, 1, 1])
+        #expect(try again.staleOverlays().isEmpty)
+        again.close()
+    }
+
     @Test(arguments: ["ada", "bob"])
     func `Writes of processes that end before their user is known are those of the first user who is known`(
         user: String
