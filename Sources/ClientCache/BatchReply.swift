@@ -26,6 +26,8 @@ package struct BatchReply: Sendable {
 
 /// What follows from replies of the server.
 package struct SettledBatches: Sendable {
+    /// How many replies were taken, from the first on.
+    package internal(set) var replyCount = 0
     /// What has changed for the program, each document once.
     package internal(set) var changes: [LocalChange] = []
     /// The full names of the documents that the server has changed.

@@ -106,7 +106,7 @@ extension LocalStore {
         }
     }
 
-    private func entryByteCount(_ key: [UInt8]) throws(RequestError) -> Int? {
+    func entryByteCount(_ key: [UInt8]) throws(RequestError) -> Int? {
         do throws(StorageError) {
             guard let stored = try writer.latest.value(forKey: key.byteSpan) else { return nil }
             return stored.bytes.byteCount
@@ -334,15 +334,32 @@ extension LocalStore {
     package func apply(
         _ updates: [RemoteUpdate], targets: [TargetUpdate] = []
     ) throws(RequestError) -> [LocalChange] {
-        begin()
-        defer { finishReading() }
         var changes: [LocalChange] = []
-        for update in updates {
-            if let change = try applying(update) { changes.append(change) }
-        }
-        for target in targets { try apply(target) }
-        try commit()
+        try apply(updates, targets: targets, changing: &changes)
         return changes
+    }
+
+    /// The same; many documents are several commits, and the targets are a part of the last one. So a target is never
+    /// newer than its documents.
+    ///
+    /// - Parameter changes: gets what has changed for the program, also by the commits before one that fails.
+    package func apply(
+        _ updates: [RemoteUpdate], targets: [TargetUpdate] = [], changing changes: inout [LocalChange]
+    ) throws(RequestError) {
+        defer { finishReading() }
+        var rest = updates[...]
+        repeat {
+            begin()
+            var changed: [LocalChange] = []
+            var byteCount = 0
+            while byteCount < configuration.commitBytesMax, let update = rest.popFirst() {
+                if let change = try applying(update) { changed.append(change) }
+                byteCount += update.byteCount
+            }
+            if rest.isEmpty { for target in targets { try apply(target) } }
+            try commit()
+            changes += changed
+        } while !rest.isEmpty
     }
 
     /// Collects the changes of one document that the server has sent.

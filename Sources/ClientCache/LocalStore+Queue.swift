@@ -46,11 +46,13 @@ extension LocalStore {
     /// Removes batches from the queue to which the server has replied, as one change: what is pending after them is
     /// applied again once for each document at most.
     ///
-    /// - Parameter replies: in the order of the batches. Those to other batches have no effect.
+    /// - Parameter replies: in the order of the batches. Those to other batches have no effect. The first ones are
+    ///   taken, as many as become one commit: see ``SettledBatches/replyCount``.
     /// - Throws: RESOURCE_EXHAUSTED if the disk is full. Nothing is changed then; the same replies may be given again.
     package func settle(_ replies: [BatchReply]) throws(RequestError) -> SettledBatches {
         begin()
         defer { finishReading() }
+        let replies = replies.prefix(try countOfCommit(replies))
         var batches: [LocalBatch] = []
         var numbers: Set<UInt64> = []
         var documents = SettledDocuments()
@@ -70,6 +72,7 @@ extension LocalStore {
         do throws(RequestError) {
             if configuration.directory != nil { for batch in batches + others { delete(LocalKey.batch(batch.number)) } }
             var settled = SettledBatches()
+            settled.replyCount = replies.count
             for (location, state, previous) in states {
                 settled.changes.append(try store(state, at: location, wasPending: true, previous: previous))
             }
@@ -81,6 +84,22 @@ extension LocalStore {
             for batch in others { users.others[batch.number] = batch }
             throw error
         }
+    }
+
+    /// How many replies become one commit, from the first on.
+    private func countOfCommit(_ replies: [BatchReply]) throws(RequestError) -> Int {
+        // Nearly always they are few, and nobody has to look how large their documents are.
+        let documentCount = replies.reduce(0) { $0 + (batch($1.number)?.paths.count ?? 0) }
+        if documentCount <= configuration.commitBytesMax / Limits.documentBytes { return replies.count }
+        var byteCount = 0
+        var seen: Set<[UInt8]> = []
+        for (index, reply) in replies.enumerated() {
+            if byteCount >= configuration.commitBytesMax { return index }
+            for path in batch(reply.number)?.paths ?? [] where seen.insert(path).inserted {
+                byteCount += try entryByteCount(LocalLocation(path: path).key) ?? 0
+            }
+        }
+        return replies.count
     }
 
     /// The server's state of a document after its batches.

@@ -14,8 +14,9 @@ internal import StorageEngines
 ///     apply(updates, targets)   what the server sent
 ///     state(of:), run(plan)     what the program sees: cached documents with the pending writes applied
 ///
-/// Each of these calls is one commit of the engine: all of it or nothing is there after a crash. The calls change what
-/// the program sees at once; a directory has it a little later (``whenDurable(_:)``).
+/// Each of these calls is one commit of the engine: all of it or nothing is there after a crash. What the server sends
+/// is several commits if it is large. The calls change what the program sees at once; a directory has it a little later
+/// (``whenDurable(_:)``).
 ///
 /// Belongs to one thread or serial queue at a time. No call waits for the network.
 package final class LocalStore {
@@ -27,6 +28,9 @@ package final class LocalStore {
         /// Documents beyond this number of bytes, index entries and queries included, are removed, those that were used
         /// longest ago first; nil keeps all.
         package var bytesMax: Int?
+        /// About how many bytes of documents the server sends, or acknowledges, become one commit: a commit of the
+        /// engine has a limit.
+        package var commitBytesMax = 16 << 20
         /// Documents that no listener covers are removed at once.
         package var isEager = false
         /// Microseconds since 1970.

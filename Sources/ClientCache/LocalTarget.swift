@@ -97,6 +97,11 @@ package struct RemoteUpdate: Sendable {
         self.content = content
         self.readMicroseconds = readMicroseconds
     }
+
+    /// About how many bytes the document has in the store.
+    var byteCount: Int {
+        if case .found(let fields, _, _) = content { name.utf8.count + fields.count } else { name.utf8.count }
+    }
 }
 
 /// A document that has changed for the program.

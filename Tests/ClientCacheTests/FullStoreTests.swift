@@ -14,23 +14,34 @@ import Testing
 struct FullStoreTests: LocalStoreFixture {
     /// A store with a disk that can be full.
     private struct Disk {
-        private final class Switch: Sendable { let isFull = Atomic(false) }
+        private final class Switch: Sendable {
+            let isFull = Atomic(false)
+            /// How often there is room although the disk is full.
+            let left = Atomic(0)
+
+            var hasRoom: Bool { !isFull.load(ordering: .relaxed) || left.subtract(1, ordering: .relaxed).oldValue > 0 }
+        }
 
         private let disk = Switch()
         private let directory = TemporaryDirectory("full-store")
         let store: LocalStore
 
-        init() throws {
+        init(commitBytesMax: Int? = nil) throws {
             var configuration = LocalStore.Configuration(
                 database: FullStoreTests.database, directory: directory.path(of: "cache"))
+            if let commitBytesMax { configuration.commitBytesMax = commitBytesMax }
             configuration.fault = { [disk] operation in
                 let needsRoom = [.allocateSegment, .allocateRun, .writeRun].contains(operation)
-                return needsRoom && disk.isFull.load(ordering: .relaxed) ? ENOSPC : 0
+                return needsRoom && !disk.hasRoom ? ENOSPC : 0
             }
             store = try LocalStore(configuration) { _ in }
         }
 
-        func setFull(_ isFull: Bool) { disk.isFull.store(isFull, ordering: .relaxed) }
+        /// - Parameter count: how often there is room before the disk is full.
+        func setFull(_ isFull: Bool, after count: Int = 0) {
+            disk.left.store(count, ordering: .relaxed)
+            disk.isFull.store(isFull, ordering: .relaxed)
+        }
 
         func reopened() throws -> LocalStore {
             store.close()
@@ -130,5 +141,36 @@ struct FullStoreTests: LocalStoreFixture {
         #expect(try Self.names(store, plan) == [Self.name("d7")])
         #expect(!store.hasIndexWork, "there is no room for it")
         disk.setFull(false)
+    }
+
+    @Test
+    func `Of many documents those before a commit that finds no room are stored, and the target is as before`()
+        async throws
+    {
+        let disk = try Disk(commitBytesMax: 200_000)
+        let store = disk.store
+        let text = Value.string(String(repeating: "x", count: 100_000))
+        let updates = (0..<100).map { Self.found("d\($0)", ["text": text], at: 10) }
+        let target = try store.use(target: [1])
+        var update = TargetUpdate(id: target.id, token: [7], snapshotMicroseconds: 10)
+        update.added = updates.map(\.name)
+        disk.setFull(true, after: 2)
+        var changes: [LocalChange] = []
+        let error = #expect(throws: RequestError.self) {
+            try store.apply(updates, targets: [update], changing: &changes)
+        }
+        #expect(error?.code == .resourceExhausted)
+        #expect(!changes.isEmpty && changes.count < updates.count)
+        for update in updates {
+            let isStored = try store.state(of: update.name).document != nil
+            #expect(changes.contains { $0.name == update.name } == isStored)
+        }
+        #expect(try store.stored(target: [1])?.hasResult == false && store.documents(of: target.id).isEmpty)
+        disk.setFull(false)
+        try await eventually("there is room again") {
+            (try? store.apply(updates, targets: [update], changing: &changes)) != nil
+        }
+        #expect(changes.map(\.name) == updates.map(\.name), "each one once")
+        #expect(try store.stored(target: [1])?.hasResult == true && store.documents(of: target.id).count == 100)
     }
 }

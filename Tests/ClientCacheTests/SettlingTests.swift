@@ -69,6 +69,37 @@ struct SettlingTests: LocalStoreFixture {
     }
 
     @Test
+    func `Replies about many bytes of documents are taken in parts, each reply once`() throws {
+        var configuration = LocalStore.Configuration(database: Self.database)
+        configuration.commitBytesMax = 200
+        let store = try LocalStore(configuration) { _ in }
+        let ids = (0..<20).map { "d\($0)" }
+        var replies = try ids.enumerated().map { index, id in
+            let request = Self.request([(id, .set(1)), (id, .add(1))])
+            let number = try store.enqueue(request, identity: Self.identity(UInt64(index))).number
+            let results = [1, 2].map { value in
+                WriteResult(updateMicroseconds: 50, transformResults: value == 2 ? [EncodedValue(.integer(2))] : [])
+            }
+            return BatchReply(number, .acknowledged(results: results, commitMicroseconds: 50))
+        }
+        var changed: [String] = []
+        var commits = 0
+        while !replies.isEmpty {
+            let settled = try store.settle(replies)
+            try #require(settled.replyCount > 0)
+            #expect(settled.changes.count == settled.replyCount)
+            replies.removeFirst(settled.replyCount)
+            changed += settled.changes.map(\.name)
+            commits += 1
+            #expect(store.queue.map(\.number) == replies.map(\.number))
+            #expect(try store.staleOverlays() == [])
+        }
+        #expect(commits > 2 && commits < ids.count, "\(commits) commits")
+        #expect(changed == ids.map(Self.name))
+        #expect(try Self.results(store, try Self.plan()) == [Int64](repeating: 2, count: ids.count))
+    }
+
+    @Test
     func `An acknowledged merge into an unknown document stays visible; any state of the server replaces it`() throws {
         let path = directory.path(of: "partial")
         var store = try Self.open(path)

@@ -125,9 +125,9 @@ extension SyncEngine {
                 let isNewer = acknowledged.contains { $0.event > start.event && $0.name.hasSameUTF8(as: name) }
                 var isKept = true
                 if update.isFound || !isNewer {
-                    let changes = try keep([update])
-                    isKept = changes != nil
-                    if let changes, !changes.isEmpty { broadcast(changes) }
+                    var changes: [LocalChange] = []
+                    isKept = try keep([update], changing: &changes)
+                    if !changes.isEmpty { broadcast(changes) }
                 }
                 let state =
                     isKept
@@ -143,17 +143,19 @@ extension SyncEngine {
 
     /// Stores documents that were read from the server.
     ///
-    /// - Returns: what has changed for the program; nil if the cache has no room for them, so that it does not know
-    ///   them.
-    private func keep(_ updates: [RemoteUpdate]) throws(RequestError) -> [LocalChange]? {
+    /// - Parameter changes: gets what has changed for the program.
+    /// - Returns: whether the cache knows them; false if it has no room for all of them.
+    private func keep(
+        _ updates: [RemoteUpdate], changing changes: inout [LocalChange]
+    ) throws(RequestError) -> Bool {
         do throws(RequestError) {
-            let changes = try store.apply(updates)
+            try store.apply(updates, changing: &changes)
             if !changes.isEmpty { readFailure.ended() }
-            return changes
+            return true
         } catch {
             guard error.code == .resourceExhausted else { throw error }
             readFailure.occurred(error)
-            return nil
+            return false
         }
     }
 
@@ -294,18 +296,18 @@ extension SyncEngine {
             if query.isReversed { rows.reverse() }
             completion(.success(ReadResult(rows: rows, isFromCache: false)))
         }
-        let changes: [LocalChange]
+        var changes: [LocalChange] = []
+        let isKept: Bool
         do throws(RequestError) {
-            let kept = try keep(updates)
+            isKept = try keep(updates, changing: &changes)
             if !isPlain {
-                completion(.success(try overlaid(query, reply, recent, start, unstored: kept == nil ? updates : [])))
+                completion(.success(try overlaid(query, reply, recent, start, unstored: isKept ? [] : updates)))
             }
-            guard let kept else { return }
-            changes = kept
         } catch {
             return isPlain ? report(error) : completion(.failure(error))
         }
         if !changes.isEmpty { broadcast(changes) }
+        if !isKept { return }
         do throws(RequestError) {
             try removeStale(query, reply)
         } catch {

@@ -138,16 +138,19 @@ extension SyncEngine {
         if isClosed { return [] }
         unsettled += replies
         if unsettled.isEmpty || isSettlingLater { return [] }
+        var batches: [SentBatch] = []
         do throws(RequestError) {
-            let settled = try store.settle(unsettled.map { BatchReply($0.batch.number, Self.outcome($0.result)) })
-            if !readsInFlight.isEmpty {
-                eventNumber += 1
-                for name in settled.acknowledgedNames { acknowledged.append((eventNumber, name)) }
+            while !unsettled.isEmpty {
+                let settled = try store.settle(unsettled.map { BatchReply($0.batch.number, Self.outcome($0.result)) })
+                if !readsInFlight.isEmpty {
+                    eventNumber += 1
+                    for name in settled.acknowledgedNames { acknowledged.append((eventNumber, name)) }
+                }
+                batches += unsettled.prefix(settled.replyCount).map(\.batch)
+                unsettled.removeFirst(settled.replyCount)
+                broadcast(settled.changes)
             }
             settlingFailure.ended()
-            broadcast(settled.changes)
-            defer { unsettled = [] }
-            return unsettled.map(\.batch)
         } catch {
             settlingFailure.occurred(error)
             isSettlingLater = true
@@ -156,8 +159,8 @@ extension SyncEngine {
                 isSettlingLater = false
                 take([])
             }
-            return []
         }
+        return batches
     }
 
     private static func outcome(_ result: Result<[UInt8], RequestError>) -> BatchReply.Outcome {

@@ -512,8 +512,9 @@ final class SyncEngine: @unchecked Sendable {
                 targets.append(update)
             }
         }
+        var changes: [LocalChange] = []
         do throws(RequestError) {
-            let changes = try store.apply(Array(updates.values), targets: targets)
+            try store.apply(Array(updates.values), targets: targets, changing: &changes)
             for (channel, error) in failures { fail(channel, error) }
             if step.isConsistent {
                 broadcast(
@@ -525,6 +526,7 @@ final class SyncEngine: @unchecked Sendable {
         } catch {
             report(error)
             for channel in channels where channel.watchID != nil { fail(channel, error) }
+            broadcast(changes)
         }
     }
 

@@ -43,6 +43,8 @@ import Testing
         init() throws {
             let name = try DatabaseName(project: "p")
             var configuration = LocalStore.Configuration(database: name, directory: directory.path(of: "cache"))
+            // Some replies become one commit.
+            configuration.commitBytesMax = 250_000
             configuration.fault = { [isFull, refusals] operation in
                 guard [.allocateSegment, .allocateRun, .writeRun].contains(operation), isFull.isSet else { return 0 }
                 refusals.add()
