@@ -19,10 +19,10 @@ extension LocalStore {
             nextTarget += 1
             targetByteCount += target.byteCount
         }
-        activeTargets.insert(target.id)
-        canonicals[target.id] = canonical
         put(LocalKey.target(canonical), target.encoded())
         try commit()
+        activeTargets.insert(target.id)
+        canonicals[target.id] = canonical
         return target
     }
 

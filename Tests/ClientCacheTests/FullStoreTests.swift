@@ -26,9 +26,9 @@ struct FullStoreTests: LocalStoreFixture {
         private let directory = TemporaryDirectory("full-store")
         let store: LocalStore
 
-        init(commitBytesMax: Int? = nil) throws {
+        init(commitBytesMax: Int? = nil, bytesMax: Int? = nil) throws {
             var configuration = LocalStore.Configuration(
-                database: FullStoreTests.database, directory: directory.path(of: "cache"))
+                database: FullStoreTests.database, directory: directory.path(of: "cache"), bytesMax: bytesMax)
             if let commitBytesMax { configuration.commitBytesMax = commitBytesMax }
             configuration.fault = { [disk] operation in
                 let needsRoom = [.allocateSegment, .allocateRun, .writeRun].contains(operation)
@@ -41,6 +41,16 @@ struct FullStoreTests: LocalStoreFixture {
         func setFull(_ isFull: Bool, after count: Int = 0) {
             disk.left.store(count, ordering: .relaxed)
             disk.isFull.store(isFull, ordering: .relaxed)
+        }
+
+        /// Uses targets until there is no room for another one, after ``fill()``.
+        func fillWithTargets() throws {
+            let error = #expect(throws: RequestError.self) {
+                for number in 0..<1_000_000 {
+                    _ = try store.use(target: [UInt8(number & 255), UInt8(number >> 8 & 255)])
+                }
+            }
+            #expect(error?.code == .resourceExhausted)
         }
 
         func reopened() throws -> LocalStore {
@@ -129,11 +139,8 @@ struct FullStoreTests: LocalStoreFixture {
         _ = try store.apply(documents)
         store.createsIndexes = true
         _ = try disk.fill()
-        let error = #expect(throws: RequestError.self) {
-            // Less than the record of an index.
-            for number in 0..<1_000_000 { _ = try store.use(target: [UInt8(number & 255), UInt8(number >> 8 & 255)]) }
-        }
-        #expect(error?.code == .resourceExhausted)
+        // A record of a target is smaller than that of an index.
+        try disk.fillWithTargets()
         let query = StructuredQuery(
             from: [CollectionSelector(collectionID: "c")],
             filter: .field(try FieldPath("n"), .equal, EncodedValue(.integer(7))))
@@ -172,5 +179,25 @@ struct FullStoreTests: LocalStoreFixture {
         }
         #expect(changes.map(\.name) == updates.map(\.name), "each one once")
         #expect(try store.stored(target: [1])?.hasResult == true && store.documents(of: target.id).count == 100)
+    }
+
+    @Test
+    func `A target that finds no room when it is used again is collected later as one that is not in use`() async throws
+    {
+        let disk = try Disk(bytesMax: 1)
+        let store = disk.store
+        let canonical = Array("a query".utf8)
+        let target = try store.use(target: canonical)
+        var update = TargetUpdate(id: target.id, token: [7], snapshotMicroseconds: 10)
+        update.added = [Self.name("d")]
+        _ = try store.apply([Self.found("d", 1, at: 10)], targets: [update])
+        try store.release(target: canonical)
+        _ = try disk.fill()
+        try disk.fillWithTargets()
+        #expect(throws: RequestError.self) { try store.use(target: canonical) }
+        disk.setFull(false)
+        try await eventually("there is room again") { (try? store.collectGarbage()) != nil }
+        #expect(try store.stored(target: canonical) == nil)
+        #expect(try store.state(of: Self.name("d")) == .unknown)
     }
 }
