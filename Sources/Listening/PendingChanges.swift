@@ -1,3 +1,5 @@
+internal import Basics
+
 /// The documents that have changed since the last snapshot of a stream, each once.
 ///
 /// Only paths are held: a snapshot reads the documents at its own version. So a listener that is slow costs the memory
@@ -22,7 +24,7 @@ struct PendingChanges {
 
     private(set) var entries: [Entry] = []
     /// Positions of `entries`; made when there are too many to search.
-    private var positions: [[UInt8]: Int] = [:]
+    private var positions: [ByteKey: Int] = [:]
     /// The version before the first change; nil if there are none.
     private(set) var base: UInt64?
 
@@ -66,16 +68,16 @@ struct PendingChanges {
     }
 
     private func position(of path: [UInt8]) -> Int? {
-        if entries.count > Self.searchedMax { return positions[path] }
+        if entries.count > Self.searchedMax { return positions[ByteKey(path)] }
         return entries.firstIndex { $0.document.path == path }
     }
 
     private mutating func append(_ entry: Entry) {
         entries.append(entry)
         if entries.count == Self.searchedMax + 1 {
-            for (position, entry) in entries.enumerated() { positions[entry.document.path] = position }
+            for (position, entry) in entries.enumerated() { positions[ByteKey(entry.document.path)] = position }
         } else if entries.count > Self.searchedMax {
-            positions[entry.document.path] = entries.count - 1
+            positions[ByteKey(entry.document.path)] = entries.count - 1
         }
     }
 }

@@ -12,9 +12,9 @@ internal import QueryEngine
 /// A query that requires a value of a field is found by that value; all others are compared one after the other.
 /// So the cost of a change depends on the targets that it can concern, not on how many there are.
 struct TargetRouter {
-    private var documents: [[UInt8]: [Target]] = [:]
-    private var collections: [[UInt8]: QueryIndex] = [:]
-    private var groups: [[UInt8]: QueryIndex] = [:]
+    private var documents: [ByteKey: [Target]] = [:]
+    private var collections: [ByteKey: QueryIndex] = [:]
+    private var groups: [ByteKey: QueryIndex] = [:]
     private var changes: UInt64 = 0
 
     var isEmpty: Bool { documents.isEmpty && collections.isEmpty && groups.isEmpty }
@@ -24,8 +24,8 @@ struct TargetRouter {
     /// The query with this identity that has targets; nil if there is none.
     private func query(_ identity: [UInt8], in scope: QueryScope) -> TargetQuery? {
         switch scope {
-        case .collection(let path): collections[path]?.queries[identity]
-        default: groups[scope.collectionID]?.queries[identity]
+        case .collection(let path): collections[ByteKey(path)]?.queries[ByteKey(identity)]
+        default: groups[ByteKey(scope.collectionID)]?.queries[ByteKey(identity)]
         }
     }
 
@@ -34,7 +34,7 @@ struct TargetRouter {
         target.isRouted = true
         switch target.subject {
         case .documents(let paths):
-            for path in paths { documents[path, default: []].append(target) }
+            for path in paths { documents[ByteKey(path), default: []].append(target) }
         case .query(let planned):
             let query = self.query(planned.identity, in: planned.matcher.scope) ?? planned
             target.subject = .query(query)
@@ -46,8 +46,8 @@ struct TargetRouter {
 
     private mutating func insert(_ query: TargetQuery) {
         switch query.matcher.scope {
-        case .collection(let path): collections[path, default: QueryIndex()].insert(query)
-        case let scope: groups[scope.collectionID, default: QueryIndex()].insert(query)
+        case .collection(let path): collections[ByteKey(path), default: QueryIndex()].insert(query)
+        case let scope: groups[ByteKey(scope.collectionID), default: QueryIndex()].insert(query)
         }
     }
 
@@ -56,8 +56,9 @@ struct TargetRouter {
         target.isRouted = false
         switch target.subject {
         case .documents(let paths):
-            for path in paths { documents[path]?.removeAll { $0 === target } }
-            for path in paths where documents[path]?.isEmpty ?? false { documents[path] = nil }
+            let keys = paths.map { ByteKey($0) }
+            for key in keys { documents[key]?.removeAll { $0 === target } }
+            for key in keys where documents[key]?.isEmpty ?? false { documents[key] = nil }
         case .query(let query):
             let last = query.targets.removeLast()
             if last !== target {
@@ -71,11 +72,13 @@ struct TargetRouter {
     private mutating func remove(_ query: TargetQuery) {
         switch query.matcher.scope {
         case .collection(let path):
-            collections[path]?.remove(query)
-            if collections[path]?.queries.isEmpty ?? false { collections[path] = nil }
+            let key = ByteKey(path)
+            collections[key]?.remove(query)
+            if collections[key]?.queries.isEmpty ?? false { collections[key] = nil }
         case let scope:
-            groups[scope.collectionID]?.remove(query)
-            if groups[scope.collectionID]?.queries.isEmpty ?? false { groups[scope.collectionID] = nil }
+            let key = ByteKey(scope.collectionID)
+            groups[key]?.remove(query)
+            if groups[key]?.queries.isEmpty ?? false { groups[key] = nil }
         }
     }
 
@@ -86,13 +89,13 @@ struct TargetRouter {
     /// - Parameter body: gets the target, and whether the document matched before and matches now.
     mutating func route(_ change: StoreChange, _ body: (Target, _ before: Bool, _ now: Bool) -> Void) {
         changes += 1
-        if !documents.isEmpty, let targets = documents[[UInt8](copying: change.path)] {
+        if !documents.isEmpty, let targets = documents[ByteKey(copying: change.path)] {
             for target in targets { body(target, change.existedBefore, change.existsAfter) }
         }
-        if !collections.isEmpty, let index = collections[[UInt8](copying: change.collection)] {
+        if !collections.isEmpty, let index = collections[ByteKey(copying: change.collection)] {
             route(change, index, body)
         }
-        if !groups.isEmpty, let index = groups[[UInt8](copying: change.collectionID)] {
+        if !groups.isEmpty, let index = groups[ByteKey(copying: change.collectionID)] {
             route(change, index, body)
         }
     }
@@ -117,19 +120,19 @@ struct TargetRouter {
 /// The queries over one collection or collection group.
 struct QueryIndex {
     /// All queries, by identity.
-    private(set) var queries: [[UInt8]: TargetQuery] = [:]
+    private(set) var queries: [ByteKey: TargetQuery] = [:]
     /// Queries that require a value, by the hash of the value. Values with the same hash cost a comparison.
     private var byValue: [RequiredField: [Int: [TargetQuery]]] = [:]
     private var others: [TargetQuery] = []
 
     mutating func insert(_ query: TargetQuery) {
-        queries[query.identity] = query
+        queries[ByteKey(query.identity)] = query
         guard let required = query.required else { return others.append(query) }
         for hash in required.hashes { byValue[required.field, default: [:]][hash, default: []].append(query) }
     }
 
     mutating func remove(_ query: TargetQuery) {
-        queries[query.identity] = nil
+        queries[ByteKey(query.identity)] = nil
         guard let required = query.required else { return others.removeAll { $0 === query } }
         for hash in required.hashes {
             byValue[required.field]?[hash]?.removeAll { $0 === query }

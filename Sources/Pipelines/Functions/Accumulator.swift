@@ -22,7 +22,7 @@ struct Accumulator: Sendable {
     private var hasDouble = false
     private var extreme = Operand.null
     private var elements: [Operand] = []
-    private var seen: Set<[UInt8]> = []
+    private var seen: Set<ByteKey> = []
 
     init(_ kind: Kind) { self.kind = kind }
 
@@ -107,7 +107,7 @@ struct Accumulator: Sendable {
     private mutating func insert(_ value: Operand) throws(ExpressionError) -> Int {
         var writer = ByteBuffer(capacity: 64)
         try value.appendKey(into: &writer)
-        let key = writer.copyBytes()
-        return seen.insert(key).inserted ? 64 + key.count : 0
+        let key = ByteKey(writer.copyBytes())
+        return seen.insert(key).inserted ? 64 + key.bytes.count : 0
     }
 }

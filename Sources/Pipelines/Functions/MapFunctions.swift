@@ -1,5 +1,6 @@
 // Maps.
 
+internal import Basics
 internal import Expressions
 
 enum MapFunctions {
@@ -45,9 +46,9 @@ enum MapFunctions {
 
     private static func remove(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
         let map = try entries("map_remove", operands[0], evaluation)
-        var removed: Set<[UInt8]> = []
-        for operand in operands.dropFirst() { removed.insert(Array(try key("map_remove", operand).utf8)) }
-        return .map(OperandMap(sorted: map.entries.filter { !removed.contains(Array($0.key.utf8)) }))
+        var removed: Set<UTF8Text> = []
+        for operand in operands.dropFirst() { removed.insert(UTF8Text(try key("map_remove", operand))) }
+        return .map(OperandMap(sorted: map.entries.filter { !removed.contains(UTF8Text($0.key)) }))
     }
 
     private static func merge(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {

@@ -5,14 +5,14 @@ internal import DocumentModel
 internal import Expressions
 
 extension [NamedExpression] {
-    /// Bytes that are equal for rows with equal values. Absent and null are different values.
-    fileprivate func key(on row: PipelineRow, _ work: PipelineWork) throws(RequestError) -> [UInt8] {
+    /// Equal for rows with equal values. Absent and null are different values.
+    fileprivate func key(on row: PipelineRow, _ work: PipelineWork) throws(RequestError) -> ByteKey {
         var writer = ByteBuffer(capacity: 64)
         for named in self {
             let value = try work.evaluator.value(of: named.expression, on: row)
             try work.appendKey(value, to: &writer)
         }
-        return writer.copyBytes()
+        return ByteKey(writer.copyBytes())
     }
 }
 
@@ -20,7 +20,7 @@ extension [NamedExpression] {
 final class Distinct: PipelineOperator {
     private let input: any PipelineOperator
     private let groups: [NamedExpression]
-    private var seen: Set<[UInt8]> = []
+    private var seen: Set<ByteKey> = []
 
     init(_ input: any PipelineOperator, _ groups: [NamedExpression]) {
         self.input = input
@@ -33,7 +33,7 @@ final class Distinct: PipelineOperator {
             guard case .row(let row) = pulled else { return pulled }
             let key = try groups.key(on: row, work)
             if seen.contains(key) { continue }
-            try work.hold(64 + key.count, for: "distinct")
+            try work.hold(64 + key.bytes.count, for: "distinct")
             seen.insert(key)
             return .row(PipelineRow(fields: try groups.values(on: row, work)))
         }
@@ -117,7 +117,7 @@ struct GroupedTotals {
 final class RowAggregate: PipelineOperator {
     private let input: any PipelineOperator
     private let groups: [NamedExpression]
-    private var places: [[UInt8]: Int] = [:]
+    private var places: [ByteKey: Int] = [:]
     private var totals: GroupedTotals
     private var position = 0
     private var hasCollected = false
@@ -152,7 +152,7 @@ final class RowAggregate: PipelineOperator {
             place = known
         } else {
             place = totals.count
-            let held = totals.add(try groups.values(on: row, work), keyBytes: key.count)
+            let held = totals.add(try groups.values(on: row, work), keyBytes: key.bytes.count)
             try work.hold(held, for: "aggregate")
             places[key] = place
         }

@@ -111,17 +111,17 @@ extension Operand {
     func setting(_ values: [Placed], aroundAbsent: Bool = false) -> Operand {
         var simple: [OperandMap.Entry] = []
         var nested: [(name: String, values: [Placed])] = []
-        var places: [[UInt8]: Int] = [:]
+        var places: [UTF8Text: Int] = [:]
         simple.reserveCapacity(values.count)
         for (path, value) in values {
             let (name, rest) = (path[path.startIndex], path.dropFirst())
             if value.isAbsent, rest.isEmpty || !aroundAbsent { continue }
             if rest.isEmpty {
                 simple.append((name, value))
-            } else if let place = places[Array(name.utf8)] {
+            } else if let place = places[UTF8Text(name)] {
                 nested[place].values.append((rest, value))
             } else {
-                places[Array(name.utf8)] = nested.count
+                places[UTF8Text(name)] = nested.count
                 nested.append((name, [(rest, value)]))
             }
         }

@@ -11,6 +11,8 @@ package struct DocumentAddress: Hashable, Sendable, CustomStringConvertible {
 
     init(utf8: [UInt8]) { self.utf8 = utf8 }
 
+    package func hash(into hasher: inout Hasher) { hasher.combine(ByteKey(utf8)) }
+
     package var description: String { String(decoding: utf8, as: UTF8.self) }
 
     package var segments: [String] { description.slashSeparated }

@@ -106,7 +106,7 @@ struct OperandKey: Hashable, Sendable {
                 hasher.combine(value.isNaN ? .infinity : value)
             }
         case .string(let text): hash(text, into: &hasher)
-        case .bytes(let bytes): hasher.combine(bytes)
+        case .bytes(let bytes): hasher.combine(ByteKey(bytes))
         case .timestamp(let time): hasher.combine(time)
         case .geoPoint(let point):
             hasher.combine(point.latitude)
