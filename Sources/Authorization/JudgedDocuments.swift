@@ -15,9 +15,9 @@ final class JudgedDocuments: DocumentAccess {
 
     private let state: JudgedState
     private let namePrefix: [UInt8]
-    private var stored: [[UInt8]: Stored?] = [:]
+    private var stored: [ByteKey: Stored?] = [:]
     /// What the commit makes of documents, by path; nil for one that it deletes.
-    private var written: [[UInt8]: [UInt8]?] = [:]
+    private var written: [ByteKey: [UInt8]?] = [:]
     /// Why a document could not be read. What rules said without it does not count.
     private var failure: RequestError?
 
@@ -33,7 +33,7 @@ final class JudgedDocuments: DocumentAccess {
     static func namePrefix(of database: DatabaseName) -> [UInt8] { database.utf8 + Array("/documents/".utf8) }
 
     func document(_ read: DocumentRead) -> DocumentAnswer {
-        if read.state == .after, let fields = written[read.address.utf8] {
+        if read.state == .after, let fields = written(at: read.address.utf8) {
             return fields.map { .found($0) } ?? .deleted
         }
         do throws(RequestError) {
@@ -47,25 +47,26 @@ final class JudgedDocuments: DocumentAccess {
 
     /// The document at a path before the commit; nil if there is none.
     func document(at path: [UInt8]) throws(RequestError) -> Stored? {
-        if let known = stored[path] { return known }
+        let key = ByteKey(path)
+        if let known = stored[key] { return known }
         var found: Stored?
         try state.withDocument(namePrefix + path) { document in
             found = Stored(
                 fields: [UInt8](copying: document.fields), createMicroseconds: document.createMicroseconds,
                 updateMicroseconds: document.updateMicroseconds)
         }
-        stored[path] = .some(found)
+        stored[key] = .some(found)
         return found
     }
 
     /// Notes what the commit makes of a document; nil if it deletes it.
-    func note(_ fields: [UInt8]?, at path: [UInt8]) { written[path] = .some(fields) }
+    func note(_ fields: [UInt8]?, at path: [UInt8]) { written[ByteKey(path)] = .some(fields) }
 
     /// What the commit, as far as it is noted, makes of a document that it writes; nil if it writes another.
-    func written(at path: [UInt8]) -> [UInt8]?? { written[path] }
+    func written(at path: [UInt8]) -> [UInt8]?? { written[ByteKey(path)] }
 
     /// The version of each document that was read, 0 for a missing one.
-    func version(of path: [UInt8]) -> UInt64 { (stored[path] ?? nil)?.updateMicroseconds ?? 0 }
+    func version(of path: [UInt8]) -> UInt64 { (stored[ByteKey(path)] ?? nil)?.updateMicroseconds ?? 0 }
 }
 
 /// The documents that the rules for reads read, as of one version. Confined to its loop.

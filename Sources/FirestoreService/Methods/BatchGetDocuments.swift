@@ -122,7 +122,7 @@ final class BatchGetSource: ResponseSource {
     func take(_ view: borrowing BatchGetDocumentsRequestView, in database: DatabaseName) throws(RequestError) {
         user = service
         selection = view.mask?.selection
-        var seen: Set<[UInt8]> = []
+        var seen: Set<ByteKey> = []
         let hashes = view.documentCount > Self.comparedNamesMax
         try view.forEachDocument { (name) throws(RequestError) in
             let checked = try service.documentName(name)
@@ -131,7 +131,7 @@ final class BatchGetSource: ResponseSource {
                     "Document \"\(String(repairingUTF8: name))\" is not in the request's database \(database).")
             }
             if hashes {
-                guard seen.insert([UInt8](copying: name)).inserted else { return }
+                guard seen.insert(ByteKey(copying: name)).inserted else { return }
             } else if holds(name) {
                 return
             }
