@@ -251,8 +251,6 @@ private struct EntrySink: IndexEntrySink {
     mutating func put(entry key: RawSpan, value: RawSpan) { put(entry: key) }
 }
 
-/// The database that tests query.
-
 /// Runs a planned query to its end.
 ///
 /// - Parameter pageSize: results a page takes before it is full.
@@ -286,11 +284,12 @@ func results(
 }
 
 extension TestDocument {
-    fileprivate init(_ result: borrowing QueryRow) throws(RequestError) {
+    /// The document of a row, with its times.
+    init(_ row: borrowing QueryRow) throws(RequestError) {
         do throws(InvalidDocument) {
             self.init(
-                path: String(repairingUTF8: result.path), fields: try MapValue(documentBytes: result.fields),
-                createMicroseconds: result.createMicroseconds, updateMicroseconds: result.updateMicroseconds)
+                path: String(repairingUTF8: row.path), fields: try MapValue(documentBytes: row.fields),
+                createMicroseconds: row.createMicroseconds, updateMicroseconds: row.updateMicroseconds)
         } catch {
             throw RequestError(error)
         }

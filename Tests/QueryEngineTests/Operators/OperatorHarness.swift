@@ -82,14 +82,7 @@ func rows<Rows: QueryOperator>(
         var inPage = 0
         given.work.budget = paging.budget
         try operation.next(from: source, &given.work) { (row) throws(RequestError) in
-            do throws(InvalidDocument) {
-                given.documents.append(
-                    TestDocument(
-                        path: String(repairingUTF8: row.path), fields: try MapValue(documentBytes: row.fields),
-                        createMicroseconds: row.createMicroseconds, updateMicroseconds: row.updateMicroseconds))
-            } catch {
-                throw RequestError(error)
-            }
+            given.documents.append(try TestDocument(row))
             inPage += 1
             return inPage < paging.rows ? .more : .full
         }
