@@ -19,6 +19,11 @@ struct CompiledFilter: Sendable {
     /// The filter that accepts everything.
     static let all = CompiledFilter()
 
+    /// See ``QueryMatcher/walks``.
+    var walks: Int {
+        fieldTests.reduce(0) { $0 + max($1.list.count, 1) } + alternatives.joined().reduce(0) { $0 + $1.walks }
+    }
+
     package var isEmpty: Bool { fieldTests.isEmpty && nameTests.isEmpty && alternatives.isEmpty }
 
     /// Prepares a filter whose shape has been checked; see `FilterRules`.

@@ -18,6 +18,16 @@ package final class QueryMatcher: Sendable {
     let requiredFields: [FieldPath]
     private let condition: (any DocumentCondition)?
 
+    /// How often the fields of a document are walked at most, to judge and to order it: once for each condition and
+    /// each ordered field. A condition with a list counts once for each member, because values are compared with each.
+    package let walks: Int
+
+    /// The number of documents as which one counts because of the further condition; 0 without.
+    var conditionCost: Int { condition == nil ? 0 : Self.conditionCost }
+
+    /// A condition may take some milliseconds.
+    private static let conditionCost = 128
+
     init(
         scope: QueryScope, filter: CompiledFilter, order: EffectiveOrder, cursors: CursorRange,
         condition: (any DocumentCondition)? = nil
@@ -29,6 +39,7 @@ package final class QueryMatcher: Sendable {
         self.condition = condition
         let tested = Set(filter.fieldTests.map(\.path))
         requiredFields = order.fields.filter { !tested.contains($0) }
+        walks = filter.walks + requiredFields.count + order.fields.count
     }
 
     /// Whether the query without offset and limit returns the document.

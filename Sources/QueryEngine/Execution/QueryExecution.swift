@@ -30,6 +30,8 @@ package struct QueryExecution: ~Copyable, Sendable {
     package init(_ plan: QueryPlan) {
         self.plan = plan
         operators = QueryTree(plan, nil)
+        work.walks = plan.matcher.walks
+        work.conditionCost = plan.matcher.conditionCost
     }
 
     /// Gives out the next results.

@@ -124,10 +124,7 @@ struct Fetch: QueryOperator {
         _ row: borrowing QueryRow, _ check: FetchCheck, _ work: inout StepWork,
         _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> PageControl {
-        guard check.accepts(row) else {
-            work.budget -= 1
-            return work.budget > 0 ? .more : .full
-        }
+        guard check.accepts(row) else { return work.spend(byteCount: row.fields.byteCount) ? .more : .full }
         let hasBudget = work.countDocument(byteCount: row.fields.byteCount)
         return try page(row) == .full || !hasBudget ? .full : .more
     }

@@ -88,18 +88,25 @@ package enum PageControl: Sendable {
 
 /// The work of a query: what it has read so far, and what the present step may still read.
 package struct StepWork: Sendable {
-    /// Documents that the step may still look at; large ones count as several. A step stops when it is spent.
+    /// Documents that the step may still look at; large ones count as several, and more so if the query walks each
+    /// several times. A step stops when it is spent.
     var budget = 0
+    /// How often a document's fields are walked to judge and order it; see ``QueryMatcher/walks``.
+    var walks = 0
+    /// See ``QueryMatcher/conditionCost``.
+    var conditionCost = 0
     /// Documents looked at so far, in all passes.
     package var documents = 0
     /// Index entries looked at so far.
     var entries = 0
 
-    package init(budget: Int = 0, documents: Int = 0, entries: Int = 0) {
+    package init(budget: Int = 0, walks: Int = 0) {
         self.budget = budget
-        self.documents = documents
-        self.entries = entries
+        self.walks = walks
     }
+
+    /// Whether the step has done its work.
+    package var isSpent: Bool { budget <= 0 }
 
     /// Counts a document that was looked at.
     /// - Returns: whether the step may continue.
@@ -108,10 +115,11 @@ package struct StepWork: Sendable {
         return spend(byteCount: byteCount)
     }
 
-    /// Spends what a look at a document costs.
+    /// Spends what a look at a document costs: reading it, and walking it.
     /// - Returns: whether the step may continue.
-    mutating func spend(byteCount: Int) -> Bool {
-        budget -= 1 + byteCount >> 11
-        return budget > 0
+    @discardableResult
+    package mutating func spend(byteCount: Int) -> Bool {
+        budget -= 1 + conditionCost + byteCount >> 11 + (walks * byteCount) >> 12
+        return !isSpent
     }
 }
