@@ -332,6 +332,22 @@ struct HostilePipelineTests {
         #expect(many.count > few.count, "\(many.count) and \(few.count) steps")
     }
 
+    @Test(arguments: ["", "m."])
+    func `Many fields of a large map are found without a walk for each`(around: String) throws {
+        let harness = try Harness()
+        var large: MapValue = [:]
+        for index in 0..<30_000 { large["field_number_\(10_000 + index)"] = .integer(Int64(index)) }
+        let fields: MapValue = around.isEmpty ? large : ["m": .map(large)]
+        try harness.set(["c/a": fields.documentBytes])
+        let names = (0..<999).map { "field_number_\(39_998 - 30 * $0)" }
+        let selected = names.enumerated().map { ("v\($0)", Expression.field(around + $1)) }
+        let row = try harness.execute(
+            Stage("documents", [.value(.reference("/c/a"))]),
+            Stage("select", [.map([("none", .field(around + "field_number_1"))] + selected)])
+        ).rows[0]
+        #expect(row["v0"] == 29_998 && row["v998"] == 58 && row["none"] == nil)
+    }
+
     /// Steps that a pipeline takes from one result to the next; the last number leads to the end.
     private func stepsBetweenResults(_ stages: [Stage]) throws -> [Int] {
         let execution = try PipelineExecution(

@@ -51,7 +51,7 @@ package struct EncodedSlice: Sendable {
     }
 
     /// Whether paths lead into a map. They do not lead into vectors and BSON values.
-    var isPlain: Bool { entryTag == DocumentTag.field || DocumentBytes.isPlain(mapEntries: contents) }
+    package var isPlain: Bool { entryTag == DocumentTag.field || DocumentBytes.isPlain(mapEntries: contents) }
 
     /// The number of entries of a map.
     package var entryCount: Int {
@@ -100,8 +100,14 @@ package struct EncodedSlice: Sendable {
         return .absent
     }
 
+    /// Whether both are the same place in the same memory.
+    package func isIdentical(to other: EncodedSlice) -> Bool {
+        byteCount == other.byteCount && entryTag == other.entryTag
+            && contents.byteOffsets(of: other.contents) == 0..<byteCount
+    }
+
     /// The operand of a `Value` message within the slice's bytes.
-    private func operand(_ value: RawSpan) -> Operand {
+    func operand(_ value: RawSpan) -> Operand {
         Operand(value, within: bytes)
     }
 

@@ -107,16 +107,11 @@ struct ExpressionCompiler {
         return append(subquery.body, locals)
     }
 
-    /// Looks a field up in the operand. Pays for the search and for a copy of the value.
+    /// Looks a field up in the operand, which is the row's fields.
     private static func lookup(_ segments: [String]) -> FormBody {
         { (evaluation, fields) throws(ExpressionError) in
-            var value = try evaluation.value(of: fields[0])
-            for segment in segments {
-                if case .encodedMap(let slice) = value { try evaluation.spendWork(slice.byteCount >> 3) }
-                value = value.field(segment)
-            }
-            try evaluation.spendMemory(value.flatBytes)
-            return value
+            let row = try evaluation.value(of: fields[0])
+            return try RowHost.of(evaluation).lookup.value(at: segments, in: row, evaluation)
         }
     }
 

@@ -127,6 +127,7 @@ final class RowHost: EvaluationHost {
     /// The subquery whose result is missing.
     var wanted: SubqueryCall?
     var zones = TimeZones()
+    var lookup = FieldLookup()
 
     /// The host of an evaluation of pipelines.
     static func of(_ evaluation: Evaluation) -> RowHost {
