@@ -2,7 +2,9 @@
 
 import DocumentModel
 import FirestoreMessages
+import Indexing
 import ServiceTestSupport
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
@@ -164,6 +166,51 @@ struct StageTests {
         #expect(harness.outcome(searching).status == .invalidArgument)
         let documents = stages("documents", [.value(.reference("/c/a"))], "primary")
         #expect(harness.outcome(documents).status == .unimplemented)
+    }
+
+    @Test
+    func `A declared index that is forced is used, or the pipeline is refused`() throws {
+        let harness = try harness()
+        let shape = IndexShape(
+            collectionID: "c", isGroup: false,
+            parts: [
+                IndexShape.Part(field: try FieldPath("g"), kind: .ascending),
+                IndexShape.Part(field: try FieldPath("n"), kind: .descending),
+            ])
+        let database = try DatabaseName(Harness.database)
+        harness.store.changeIndexes(in: database, { $0.indexes.append(shape) }, completion: { _ in })
+        try waitUntil("the index is built") {
+            harness.store.declaredIndexes(in: database).contains { $0.shape == shape && $0.state == .ready }
+        }
+        func stages(_ id: String, _ rest: [Stage]) -> [Stage] {
+            [
+                Stage(
+                    "collection", [.value(.reference("/c"))],
+                    options: [("force_index", .value(.string(shape.identifier)))])
+            ]
+                + rest
+        }
+        let condition = Stage.where(.call("equal", .field("g"), "x"))
+        let order = Stage.sort((.field("n"), true))
+        let exists = Stage.where(.call("exists", .field("n")))
+        let served = [condition, exists, order]
+        #expect(try harness.execute(structuredPipeline(stages(shape.identifier, served))).paths == ["c/c", "c/a"])
+        let explained = try harness.execute(
+            structuredPipeline(
+                stages(shape.identifier, served), options: [("explain_options", .map([("mode", "explain")]))]))
+        let text = explained.responses.compactMap(\.explainText).joined()
+        #expect(text.contains("IndexScan (g ASC, n DESC"), "\(text)")
+        for rest in [
+            [], [Stage.where(.call("equal", .field("n"), 1))], [Stage.aggregate([("all", .call("count", []))])],
+        ] {
+            let answer = harness.outcome(stages(shape.identifier, rest))
+            #expect(answer.status == .invalidArgument && answer.text.contains("serves neither"), "\(answer.text)")
+        }
+        let group = Stage(
+            "collection_group", [.value(.reference("")), "c"],
+            options: [("force_index", .value(.string(shape.identifier)))])
+        let answer = harness.outcome([group, condition])
+        #expect(answer.status == .invalidArgument && answer.text.contains("no index with this id"), "\(answer.text)")
     }
 
     @Test

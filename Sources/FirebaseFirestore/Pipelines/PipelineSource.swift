@@ -25,16 +25,16 @@ public struct PipelineSource: Sendable {
 
     /// The documents of a collection.
     ///
-    /// - Parameter forceIndex: `"primary"` reads without indexes; any other name fails with `invalidArgument`. Without
-    ///   it the server chooses indexes.
+    /// - Parameter forceIndex: `"primary"` reads without indexes, the id of a declared index by this index alone. One
+    ///   that does not serve the pipeline fails with `invalidArgument`. Without it the server chooses indexes.
     public func collection(_ path: String, forceIndex: String? = nil) -> Pipeline {
         collection(firestore.collection(path), forceIndex: forceIndex)
     }
 
     /// The documents of a collection.
     ///
-    /// - Parameter forceIndex: `"primary"` reads without indexes; any other name fails with `invalidArgument`. Without
-    ///   it the server chooses indexes.
+    /// - Parameter forceIndex: `"primary"` reads without indexes, the id of a declared index by this index alone. One
+    ///   that does not serve the pipeline fails with `invalidArgument`. Without it the server chooses indexes.
     public func collection(_ collection: CollectionReference, forceIndex: String? = nil) -> Pipeline {
         enforcing { () throws(RuleViolation) in
             try firestore.check("\(collection.firestore.databaseName)", of: "Invalid CollectionReference. It")
@@ -46,8 +46,8 @@ public struct PipelineSource: Sendable {
 
     /// The documents of all collections with an id.
     ///
-    /// - Parameter forceIndex: `"primary"` reads without indexes; any other name fails with `invalidArgument`. Without
-    ///   it the server chooses indexes.
+    /// - Parameter forceIndex: `"primary"` reads without indexes, the id of a declared index by this index alone. One
+    ///   that does not serve the pipeline fails with `invalidArgument`. Without it the server chooses indexes.
     public func collectionGroup(_ collectionID: String, forceIndex: String? = nil) -> Pipeline {
         pipeline(
             "collection_group", [.encoded(QueryValues.reference("").bytes), .value(collectionID)],

@@ -171,16 +171,16 @@ struct PipelineBuilder {
         _ source: RowSource, _ rest: inout ArraySlice<PipelineStage>
     ) throws(RequestError) -> any PipelineOperator {
         switch source {
-        case .collections(let selector, let path, let usesIndexes):
+        case .collections(let selector, let path, let indexes):
             let parent = path.isEmpty ? database.documentsRoot : "\(database.documentsRoot)/\(path)"
             if let stage = rest.first, stage.name == SearchStage.name {
-                if !usesIndexes { throw .invalidArgument("The stage search cannot read without indexes.") }
+                if indexes != .any { throw .invalidArgument("The stage search reads by an index for searches.") }
                 rest = rest.dropFirst()
                 return try search(try SearchStage(stage), selector, parent: parent)
             }
             let folding = ConstantFolding(database: database, bindings: compiler.scope.bindings)
             var query = options.query
-            query.usesIndexes = usesIndexes
+            query.indexes = indexes
             let head = try PipelineHead(selector, rest, parent: parent, folding, options: query)
             rest = rest.dropFirst(head.stageCount)
             if let stage = rest.first, let aggregate = try documentAggregate(stage, head, parent: parent) {

@@ -22,7 +22,7 @@ package struct PipelineQuery: Sendable {
         _ = try PipelineExecution(structuredPipeline: wire, in: database)
         let stages = try ParsedPipeline(structuredPipeline: wire).stages
         guard let first = stages.first,
-            case .collections(let selector, let path, usesIndexes: true) = try RowSource(
+            case .collections(let selector, let path, indexes: .any) = try RowSource(
                 first, in: database, within: .none)
         else { throw PipelineQuery.unserved }
         parent = path.isEmpty ? database.documentsRoot : "\(database.documentsRoot)/\(path)"

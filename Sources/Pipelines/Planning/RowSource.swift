@@ -3,6 +3,7 @@
 internal import Basics
 internal import DocumentModel
 internal import Expressions
+internal import QueryEngine
 
 /// The row around a pipeline.
 enum OuterRow {
@@ -18,7 +19,7 @@ enum OuterRow {
 enum RowSource: Sendable {
     /// Collections below a parent: the path of a document below `documents`, or empty. They may have to be read without
     /// indexes.
-    case collections(CollectionSelector, parent: String, usesIndexes: Bool = true)
+    case collections(CollectionSelector, parent: String, indexes: IndexChoice = .any)
     /// Documents by their paths below `documents`, in the order of names.
     case documents([[UInt8]])
     /// Rows in the request.
@@ -44,7 +45,7 @@ enum RowSource: Sendable {
             try ResourceID.check(id, isCollection: true)
             self = .collections(
                 CollectionSelector(collectionID: id), parent: path.dropLast().joined(separator: "/"),
-                usesIndexes: try RowSource.usesIndexes(stage))
+                indexes: try RowSource.indexes(stage))
         case "collection_group":
             try stage.expectArguments(2...2)
             guard let id = stage.arguments[1].text else {
@@ -57,7 +58,7 @@ enum RowSource: Sendable {
             }
             self = .collections(
                 CollectionSelector(collectionID: id, allDescendants: true), parent: parent.joined(separator: "/"),
-                usesIndexes: try RowSource.usesIndexes(stage))
+                indexes: try RowSource.indexes(stage))
         case "database":
             try stage.expectArguments(0...0)
             self = .collections(CollectionSelector(collectionID: "", allDescendants: true), parent: "")
@@ -80,15 +81,15 @@ enum RowSource: Sendable {
 
     private static let forcedIndex = "force_index"
 
-    /// Whether indexes may be used: unless the stage asks for the documents in the order of their names.
-    ///
-    /// - Throws: `INVALID_ARGUMENT` for the name of another index: the planner chooses among them.
-    private static func usesIndexes(_ stage: PipelineStage) throws(RequestError) -> Bool {
-        guard let option = stage.options.first(where: { $0.name == forcedIndex }) else { return true }
-        if option.value.text == "primary" { return false }
-        throw .invalidArgument(
-            "Invalid index \"\(option.value.text ?? "")\": the option \(forcedIndex) of the stage \(stage.name) takes "
-                + "\"primary\", which reads without indexes. Without the option the server chooses indexes.")
+    /// The indexes that may be used: `"primary"` is none of them.
+    private static func indexes(_ stage: PipelineStage) throws(RequestError) -> IndexChoice {
+        guard let option = stage.options.first(where: { $0.name == forcedIndex }) else { return .any }
+        guard let name = option.value.text else {
+            throw .invalidArgument(
+                "Invalid index: the option \(forcedIndex) of the stage \(stage.name) takes the id of an index, or "
+                    + "\"primary\", which reads without indexes.")
+        }
+        return name == "primary" ? .names : .only(name)
     }
 
     /// A collection below the document of the row around the pipeline.

@@ -26,10 +26,13 @@ struct AccessPlanner {
     let numbers: [FieldPath: UInt64]
 
     /// Chooses; nil leaves it to a scan.
+    ///
+    /// - Throws: `INVALID_ARGUMENT` if the plan is held to an index that does not serve it.
     static func choose<Source: QuerySource & ~Copyable>(
         _ plan: QueryPlan, _ source: borrowing Source
     ) throws(RequestError) -> IndexAccess? {
-        if plan.points != nil || !plan.options.usesIndexes { return nil }
+        if case .only(let identifier) = plan.options.indexes { return try forced(identifier, plan, source) }
+        if plan.points != nil || plan.options.indexes == .names { return nil }
         let disjuncts = Disjunct.all(of: plan.matcher.filter)
         guard case .collection(let path) = plan.matcher.scope else { return try group(plan, disjuncts, source) }
         guard let collection = try source.indexedCollection(path) else { return nil }
@@ -60,6 +63,33 @@ struct AccessPlanner {
         return access
     }
 
+    /// The access by one declared index alone.
+    private static func forced<Source: QuerySource & ~Copyable>(
+        _ identifier: String, _ plan: QueryPlan, _ source: borrowing Source
+    ) throws(RequestError) -> IndexAccess {
+        let disjuncts = Disjunct.all(of: plan.matcher.filter)
+        var collection: IndexedCollection? = .group
+        if case .collection(let path) = plan.matcher.scope { collection = try source.indexedCollection(path) }
+        let indexes = source.declaredIndexes.filter { $0.shape.identifier == identifier }
+        guard let index = indexes.first,
+            let declared = DeclaredAccess(plan, indexes, collection: collection?.number ?? 0, disjuncts: disjuncts)
+        else {
+            throw .invalidArgument(
+                "Invalid index \"\(identifier)\": no index with this id is built for \(plan.matcher.scope).")
+        }
+        // Nothing is read in a collection that never had a document.
+        let planner = AccessPlanner(
+            plan: plan, collection: collection ?? .group, disjuncts: disjuncts, numbers: [:])
+        guard var access = planner.access(by: declared, sorting: true) else {
+            throw .invalidArgument(
+                "Invalid index \"\(identifier)\": the index \(index.shape.properties) serves neither the conditions "
+                    + "nor the order of the query.")
+        }
+        if collection == nil { access.parts = [] }
+        access.countsOnly = plan.isCount && access.isExact && plan.nearest == nil && !source.locksDocuments
+        return access
+    }
+
     /// A collection group goes through its declared indexes, or if these do not serve through those of its collections.
     private static func group<Source: QuerySource & ~Copyable>(
         _ plan: QueryPlan, _ disjuncts: [Disjunct], _ source: borrowing Source
@@ -84,15 +114,25 @@ struct AccessPlanner {
         guard
             let declared = DeclaredAccess(plan, source.declaredIndexes, collection: 0, disjuncts: disjuncts)
         else { return nil }
-        let planner = AccessPlanner(
-            plan: plan, collection: IndexedCollection(number: 0, documentCount: 0), disjuncts: disjuncts, numbers: [:])
-        if case .sort(let orders) = plan.strategy {
-            return declared.ordered(by: orders, bounds: planner.cursorBounds(orders[0].direction))
+        let planner = AccessPlanner(plan: plan, collection: .group, disjuncts: disjuncts, numbers: [:])
+        return planner.access(by: declared, sorting: false)
+    }
+
+    /// The access by declared indexes: in the order of the query, or if that does not matter in any.
+    ///
+    /// - Parameter sorting: whether results may be sorted that the indexes have in another order.
+    private func access(by declared: DeclaredAccess, sorting: Bool) -> IndexAccess? {
+        switch plan.strategy {
+        case .sort(let orders):
+            let ordered = declared.ordered(by: orders, bounds: cursorBounds(orders[0].direction))
+            if ordered != nil || !sorting { return ordered }
+        case .stream(let direction) where !plan.isUnordered:
+            return declared.ordered(by: [Order(field: .documentName, direction: direction)], bounds: [])
+        case .stream, .nearest: break
         }
-        // By name, or in any order: by values alone, or if the order does not matter by a range of one field.
+        // By values alone, or by a range of one field.
         let name = Order(field: .documentName)
         var access = declared.ordered(by: [name], bounds: [])
-        if case .stream = plan.strategy, !plan.isUnordered { return access }
         if access == nil, let field = FilterRanges.onlyField(of: disjuncts) {
             access = declared.ordered(by: [Order(field: field), name], bounds: [])
         }
@@ -364,6 +404,11 @@ struct AccessPlanner {
         else { return nil }
         return AccessPlanner.segment(of: id)
     }
+}
+
+extension IndexedCollection {
+    /// Stands for all collections of a group, whose declared indexes are not apart by collection.
+    fileprivate static let group = IndexedCollection(number: 0, documentCount: 0)
 }
 
 /// What the conditions of a filter have in common.

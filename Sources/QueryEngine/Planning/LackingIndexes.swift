@@ -28,7 +28,8 @@ struct IndexReport: Sendable {
     init?<Source: QuerySource & ~Copyable>(
         _ plan: QueryPlan, _ access: Append?, _ source: borrowing Source
     ) throws(RequestError) {
-        guard let usage = source.indexUsage, plan.points == nil, plan.options.usesIndexes, source.database != 0 else {
+        guard let usage = source.indexUsage, plan.points == nil, plan.options.indexes == .any, source.database != 0
+        else {
             return nil
         }
         guard let id = IndexReport.groupID(of: plan.matcher.scope) else { return nil }

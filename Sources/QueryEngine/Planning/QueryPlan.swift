@@ -15,6 +15,17 @@
 package import Basics
 package import DocumentModel
 
+/// Which indexes a query may use.
+package enum IndexChoice: Sendable, Equatable {
+    /// Those that the planner chooses.
+    case any
+    /// None: documents are found by their names alone.
+    case names
+    /// The declared one with this ``IndexShape/identifier``. A query that it does not serve fails with
+    /// `INVALID_ARGUMENT`.
+    case only(String)
+}
+
 /// Bounds on the work and memory of one query.
 package struct QueryOptions: Sendable {
     /// Bytes that a query may hold to sort results. A sorted query whose results need more is executed in several
@@ -28,8 +39,8 @@ package struct QueryOptions: Sendable {
     /// Queries that the cloud would refuse because there is no index are refused; otherwise every query runs.
     package var requiresIndexes = false
 
-    /// Indexes may be used; otherwise documents are found by their names alone.
-    package var usesIndexes = true
+    /// The indexes by which documents may be found.
+    package var indexes = IndexChoice.any
 
     /// Each operator is to be counted and timed.
     package var measuresOperators = false
@@ -279,7 +290,8 @@ extension QueryPlan {
 
     /// Whether the results are simply all documents of the scope: their number is the catalogue's.
     var isWholeScope: Bool {
-        matcher.filter.isEmpty && matcher.cursors.isEverything && offset == 0 && limit == nil
+        if case .only = options.indexes { return false }
+        return matcher.filter.isEmpty && matcher.cursors.isEverything && offset == 0 && limit == nil
             && matcher.order.fields.isEmpty && nearest == nil
     }
 }
