@@ -50,7 +50,7 @@ final class TargetReading {
     /// The results at the new version.
     private(set) var window = ResultRange()
 
-    /// Results of the base that are looked up at the new version in one step.
+    /// Documents that are looked up in one step; large ones count as several.
     private static let lookupsPerStep = 256
 
     /// - Parameters:
@@ -120,10 +120,13 @@ final class TargetReading {
 
     private func countDocuments(_ paths: [[UInt8]], _ reader: DatabaseReader) throws(RequestError) {
         guard let base else { return }
+        var work = StepWork(budget: Self.lookupsPerStep)
         while nextDocument < paths.count {
+            if work.isSpent { return }
             let path = paths[nextDocument]
             if try reader.exists(path.byteSpan, at: base) { baseCount += 1 }
             nextDocument += 1
+            work.spend(byteCount: 0)
         }
         nextDocument = 0
         finishBase()
@@ -132,8 +135,9 @@ final class TargetReading {
     private func readDocuments(
         _ paths: [[UInt8]], _ reader: DatabaseReader, into queue: inout MessageQueue
     ) throws(RequestError) {
+        var work = StepWork(budget: Self.lookupsPerStep)
         while nextDocument < paths.count {
-            if queue.isFull { return }
+            if queue.isFull || work.isSpent { return }
             let path = paths[nextDocument]
             var exists = false
             try reader.withDocument(path.byteSpan, at: version) { (document: LentDocument?) in
@@ -151,6 +155,7 @@ final class TargetReading {
                 queue.appendDelete(path.byteSpan, removed: [target.id], at: version)
             }
             nextDocument += 1
+            work.spend(byteCount: 0)
         }
         finish(&queue)
     }
@@ -197,8 +202,14 @@ final class TargetReading {
                 return baseResults.count >= Self.lookupsPerStep ? .full : .more
             }
         }
+        var work = StepWork(budget: Self.lookupsPerStep, walks: query.matcher.walks)
         while nextBaseResult < baseResults.count {
-            try appendRemoval(baseResults[nextBaseResult], of: query, since: base, reader, into: &queue)
+            if queue.isFull || work.isSpent { return }
+            let path = baseResults[nextBaseResult]
+            try reader.withDocument(path.byteSpan, at: version) { (document: LentDocument?) in
+                appendRemoval(path, document, of: query, since: base, into: &queue)
+                work.spend(byteCount: document?.fields.byteCount ?? 0)
+            }
             nextBaseResult += 1
         }
         baseResults.removeAll(keepingCapacity: true)
@@ -208,19 +219,15 @@ final class TargetReading {
 
     /// Appends what has become of a result of the base, if it is a result no more.
     private func appendRemoval(
-        _ path: [UInt8], of query: TargetQuery, since base: UInt64, _ reader: DatabaseReader,
+        _ path: [UInt8], _ document: LentDocument?, of query: TargetQuery, since base: UInt64,
         into queue: inout MessageQueue
-    ) throws(RequestError) {
-        try reader.withDocument(path.byteSpan, at: version) { (document: LentDocument?) in
-            guard let document else {
-                return queue.appendDelete(path.byteSpan, removed: [target.id], at: version)
-            }
-            if isResult(document, of: query, base) { return }
-            if document.updateMicroseconds > base {
-                queue.appendChange(document, query.selection, targets: [], removed: [target.id])
-            } else {
-                queue.appendRemove(document.path, removed: [target.id], at: version)
-            }
+    ) {
+        guard let document else { return queue.appendDelete(path.byteSpan, removed: [target.id], at: version) }
+        if isResult(document, of: query, base) { return }
+        if document.updateMicroseconds > base {
+            queue.appendChange(document, query.selection, targets: [], removed: [target.id])
+        } else {
+            queue.appendRemove(document.path, removed: [target.id], at: version)
         }
     }
 
