@@ -1,5 +1,6 @@
 // ListDocuments and ListCollectionIds, page by page.
 
+import Basics
 import DocumentModel
 import FirestoreMessages
 import FirestoreService
@@ -186,5 +187,30 @@ struct ListingTests {
             try harness.message(.listCollectionIds, below, as: ListCollectionIdsResponse.self).collectionIDs == ["d"])
         request.pageToken = "zz"
         #expect(harness.call(.listCollectionIds, request).status == .invalidArgument)
+    }
+
+    @Test
+    func `A token stands for a document of its listing alone`() throws {
+        let harness = try Harness()
+        // Values that are too long for a token: it has the name of the document.
+        let long = String(repeating: "v", count: 2_000)
+        func fields(_ end: String) -> [UInt8] { Harness.fields(["s": .string(long + end)]) }
+        try harness.set([
+            "c/a": fields("1"), "c/b": fields("3"), "secret/a": fields("2"), "secret/b": fields("2"),
+            "c/a/secret/z": fields("2"),
+        ])
+        func request(_ collectionID: String, _ token: String = "") -> ListDocumentsRequest {
+            ListDocumentsRequest(
+                parent: Harness.root, collectionID: collectionID, pageSize: 1, pageToken: token, orderBy: "s")
+        }
+        func token(of collectionID: String) throws -> String {
+            try harness.message(.listDocuments, request(collectionID), as: ListDocumentsResponse.self).nextPageToken
+        }
+        let (own, other) = (try token(of: "c"), try token(of: "secret"))
+        #expect(try pages(harness, request("c", own)) == [["c/b"]])
+        #expect(harness.call(.listDocuments, request("c", other)).status == .invalidArgument)
+        // The kind, the version and the id of the collection, then another id than `a`.
+        let below = own.dropLast(2) + Hexadecimal.text(Array("a/secret/z".utf8).byteSpan)
+        #expect(harness.call(.listDocuments, request("c", String(below))).status == .invalidArgument)
     }
 }

@@ -74,8 +74,13 @@ extension FirestoreService {
         switch token {
         case .cursor(let cursor): return cursor.values
         case .ordered(let version, let collectionID, let documentID):
-            let slash = [UInt8(ascii: "/")]
-            let name = Array(message.parent.utf8) + slash + collectionID + slash + documentID
+            // A document that the listing could have given out, and no other: a caller who may list this collection
+            // learns something of its values.
+            let slash = RelativePath.slash
+            guard message.collectionID.isEmpty || collectionID == Array(message.collectionID.utf8),
+                !collectionID.contains(slash), !documentID.contains(slash)
+            else { throw .invalidArgument("The page token belongs to another listing.") }
+            let name = Array(message.parent.utf8) + [slash] + collectionID + [slash] + documentID
             let time = TimestampValue(microseconds: Int64(clamping: version))
             let before = try reader.readPoint(.time(time), in: point.database)
             var values: [EncodedValue] = []
