@@ -25,6 +25,22 @@ extension FirestoreService {
         }
     }
 
+    /// Continues the work of a call after the other work of its loop has had its turn. An error ends the call.
+    ///
+    /// - Parameter work: changes nothing before it throws `pending`. It is not done if the call is over by then.
+    func continueLater(_ call: Call, _ work: @escaping (FirestoreService) throws -> Void) {
+        let bound = LoopBound((service: self, work: work))
+        call.loop.execute {
+            let (service, work) = bound.value
+            guard call.isOpen else { return }
+            do {
+                try work(service)
+            } catch {
+                service.failOrRepeat(call, error, work)
+            }
+        }
+    }
+
     /// Continues on the loop's thread when what the last read lacked is in memory, or cannot be read. The call may be
     /// over by then.
     func whenReady(_ call: Call, _ body: @escaping (FirestoreService, Result<Void, RequestError>) -> Void) {

@@ -213,4 +213,23 @@ struct ListingTests {
         let below = own.dropLast(2) + Hexadecimal.text(Array("a/secret/z".utf8).byteSpan)
         #expect(harness.call(.listDocuments, request("c", String(below))).status == .invalidArgument)
     }
+
+    @Test
+    func `Other calls have their turn while a listing is sorted`() throws {
+        let harness = try Harness()
+        var writes = try harness.emptyWrites()
+        for number in 0..<5_000 {
+            let fields = Harness.fields(["a": .integer(Int64(number % 7)), "b": .integer(Int64(-number))])
+            try Harness.name("c/d\(number)").withUTF8Span { try writes.update($0, fields: fields.span.bytes) }
+        }
+        try harness.commit(writes)
+        let request = ListDocumentsRequest(parent: Harness.root, collectionID: "c", pageSize: 2, orderBy: "a, b")
+        let call = TestCall(loop: harness.loop, method: .listDocuments)
+        harness.service.begin(call, request.encodedBytes())
+        #expect(call.answer.status == nil, "the whole collection was sorted at once")
+        #expect(harness.loop.run { call.answer.status != nil })
+        let page = try ListDocumentsResponse(wireBytes: call.answer.messages.first)
+        #expect(page.documents.map(\.name) == ["c/d4998", "c/d4991"].map(Harness.name))
+        #expect(!page.nextPageToken.isEmpty)
+    }
 }

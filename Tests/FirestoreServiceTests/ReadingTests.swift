@@ -207,4 +207,17 @@ struct ReadingTests {
         }
         #expect(CounterTotals([harness.service.counters])["streams_open"] == 0)
     }
+
+    @Test
+    func `Other calls have their turn while documents are looked up that do not exist`() throws {
+        let harness = try Harness()
+        try harness.set(["c/d4999": Harness.fields(["n": 1])])
+        let names = (0..<5_000).map { Harness.name("c/d\($0)") }
+        let call = TestCall(loop: harness.loop, method: .batchGetDocuments)
+        let request = BatchGetDocumentsRequest(database: Harness.database, documents: names)
+        harness.service.begin(call, request.encodedBytes())
+        #expect(call.answer.messages.isEmpty, "all documents were looked up at once")
+        #expect(harness.loop.run { call.answer.status != nil })
+        #expect(call.answer.isOK && call.answer.messages.count == 5_000)
+    }
 }

@@ -111,6 +111,8 @@ final class BatchGetSource: ResponseSource {
 
     /// Documents that are looked up at once when one has to be waited for.
     private static var prefetchedMax: Int { 64 }
+    /// Documents that are looked up in vain before other calls have their turn.
+    private static var lookupsPerStep: Int { 256 }
     /// Above this many names doubles are found by hashing.
     private static var comparedNamesMax: Int { 16 }
 
@@ -180,7 +182,13 @@ final class BatchGetSource: ResponseSource {
                 }
                 self.access = nil
             }
+            var lookups = 0
             while position < names.count {
+                guard lookups < Self.lookupsPerStep else {
+                    call.resumeLater()
+                    return .waiting
+                }
+                lookups += 1
                 let name = names[position]
                 let isFound = try appendFound(name, at: point, to: &writer)
                 position += 1

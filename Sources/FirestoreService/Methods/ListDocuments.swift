@@ -26,92 +26,35 @@ extension FirestoreService {
         let token = message.pageToken.isEmpty ? nil : try PageToken(message.pageToken)
         try withReadPoint(call, try message.consistency.selector(in: store), in: database) { service, point in
             try service.check(message.query(), message.parent, at: point, permittedBy: access)
-            try service.sendPage(call, message, after: token, at: point)
+            if message.orderBy.isEmpty {
+                try NameListing(service, call, message, at: point, after: token).findMore()
+            } else {
+                try OrderListing(service, call, message, at: point, after: token).findMore()
+            }
         }
     }
 
-    private func sendPage(
-        _ call: Call, _ message: ListDocumentsRequest, after token: PageToken?, at point: ReadPoint
-    ) throws {
+    /// An empty page of a listing.
+    func page(of message: ListDocumentsRequest) -> ListingPage {
         let size = Int(message.pageSize)
         let limit = size == 0 ? limits.listPageDocuments : min(size, limits.listPageDocuments)
-        try succeed(call) { writer in
-            var page = ListingPage(limit: limit, byteLimit: limits.listPageBytes, start: writer.count)
-            if message.orderBy.isEmpty {
-                try listByName(message, after: token, at: point, &page, &writer)
-            } else {
-                try listInOrder(message, after: token, at: point, &page, &writer)
-            }
-            let path = Array("\(message.collectionID)/_".utf8)
-            counters.countReads(page.documents, path.byteSpan, of: "\(point.database)")
+        return ListingPage(limit: limit, byteLimit: limits.listPageBytes)
+    }
+
+    /// Ends the call with a page.
+    ///
+    /// - Parameter documents: the documents as the response has them.
+    func send(
+        _ call: Call, _ page: ListingPage, _ documents: [UInt8], of message: ListDocumentsRequest,
+        in database: DatabaseName
+    ) {
+        let path = Array("\(message.collectionID)/_".utf8)
+        counters.countReads(page.documents, path.byteSpan, of: "\(database)")
+        succeed(call) { writer in
+            writer.append(documents)
             if let next = page.nextToken {
                 ListDocumentsResponseWriter.append(nextPageToken: next.text, to: &writer)
             }
-        }
-    }
-
-    // MARK: By name
-
-    private func listByName(
-        _ message: ListDocumentsRequest, after token: PageToken?, at point: ReadPoint, _ page: inout ListingPage,
-        _ writer: inout ByteBuffer
-    ) throws {
-        var position: (collectionID: [UInt8], documentID: [UInt8])?
-        if let token {
-            guard case .document(let collectionID, let documentID) = token else {
-                throw RequestError.invalidArgument("The page token belongs to another listing.")
-            }
-            position = (collectionID, documentID)
-        }
-        guard message.collectionID.isEmpty else {
-            return try listCollection(
-                message, message.collectionID, after: position?.documentID, at: point, &page, &writer)
-        }
-        let parent = try parentDocument(message.parent)
-        // Finish the collection of the last page, then continue with those after it.
-        var current = position.map { String(decoding: $0.collectionID, as: UTF8.self) }
-        if let current, let position {
-            try listCollection(message, current, after: position.documentID, at: point, &page, &writer)
-        }
-        while page.nextToken == nil {
-            guard
-                let next = try reader.collectionIDs(below: parent, after: current, limit: 1, at: point, coldRead).first
-            else { return }
-            try listCollection(message, next, after: nil, at: point, &page, &writer)
-            current = next
-        }
-    }
-
-    private func listCollection(
-        _ message: ListDocumentsRequest, _ collectionID: String, after documentID: [UInt8]?, at point: ReadPoint,
-        _ page: inout ListingPage, _ writer: inout ByteBuffer
-    ) throws {
-        let collection = try CollectionPath("\(message.parent)/\(collectionID)")
-        let lower = documentID.map { DocumentIDBound(id: $0, isInclusive: false) }
-        let namePrefix = Array("\(collection)/".utf8)
-        let collectionIDBytes = Array(collectionID.utf8)
-        let selection = message.mask?.selection
-        try reader.listDocuments(
-            in: collection, ids: DocumentIDRange(lower: lower), showMissing: message.showMissing, at: point, coldRead
-        ) { (documentID, document) throws(RequestError) in
-            guard page.hasRoom(writer.count) else {
-                page.nextToken = .document(collectionID: page.lastCollectionID, documentID: page.lastDocumentID)
-                return .stop
-            }
-            page.count += 1
-            page.lastCollectionID = collectionIDBytes
-            page.lastDocumentID = [UInt8](copying: documentID)
-            guard let document else {
-                ListDocumentsResponseWriter.append(missing: namePrefix + page.lastDocumentID, to: &writer)
-                return .more
-            }
-            try withSelectedFields(document.fields, selection) { fields in
-                ListDocumentsResponseWriter.appendDocument(
-                    name: document.name, fields: fields, createMicroseconds: document.createMicroseconds,
-                    updateMicroseconds: document.updateMicroseconds, to: &writer)
-            }
-            page.documents += 1
-            return .more
         }
     }
 
@@ -124,12 +67,108 @@ extension FirestoreService {
     }
 }
 
+/// A page by name, made in steps between which other calls have their turn. A step waits for storage beside the loop.
+private final class NameListing {
+    private let service: FirestoreService
+    private let call: Call
+    private let message: ListDocumentsRequest
+    private let point: ReadPoint
+    private let parent: DocumentPath?
+    private var page: ListingPage
+    private var documents = ByteBuffer(capacity: 256)
+    /// The collection to be listed next; nil if it is to be found.
+    private var collectionID: String?
+    /// Where it continues; nil at its start.
+    private var documentID: [UInt8]?
+    /// The collection that was listed last.
+    private var lastCollectionID: String?
+
+    init(
+        _ service: FirestoreService, _ call: Call, _ message: ListDocumentsRequest, at point: ReadPoint,
+        after token: PageToken?
+    ) throws(RequestError) {
+        self.service = service
+        self.call = call
+        self.message = message
+        self.point = point
+        parent = try service.parentDocument(message.parent)
+        page = service.page(of: message)
+        if !message.collectionID.isEmpty { collectionID = message.collectionID }
+        guard let token else { return }
+        guard case .document(let collection, let document) = token else {
+            throw .invalidArgument("The page token belongs to another listing.")
+        }
+        documentID = document
+        collectionID = collectionID ?? String(decoding: collection, as: UTF8.self)
+    }
+
+    /// Lists collections until the page is complete.
+    func findMore() throws(RequestError) {
+        let (before, byteCount) = (page, documents.count)
+        do throws(RequestError) {
+            if try listNext() {
+                return service.send(call, page, documents.copyBytes(), of: message, in: point.database)
+            }
+        } catch {
+            guard error.isPending else { throw error }
+            // The collection is listed again.
+            page = before
+            documents.truncate(to: byteCount)
+            return service.repeatWhenReady(call) { _ in try self.findMore() }
+        }
+        service.continueLater(call) { _ in try self.findMore() }
+    }
+
+    /// Lists one collection. Of most of them a page has documents, so a page has few steps.
+    /// - Returns: whether the page is complete.
+    private func listNext() throws(RequestError) -> Bool {
+        guard let next = try nextCollectionID() else { return true }
+        try list(next)
+        (collectionID, documentID, lastCollectionID) = (nil, nil, next)
+        return page.nextToken != nil || !message.collectionID.isEmpty
+    }
+
+    private func nextCollectionID() throws(RequestError) -> String? {
+        if let collectionID { return collectionID }
+        return try service.reader.collectionIDs(below: parent, after: lastCollectionID, limit: 1, at: point, .pends)
+            .first
+    }
+
+    private func list(_ collectionID: String) throws(RequestError) {
+        let collection = try CollectionPath("\(message.parent)/\(collectionID)")
+        let lower = documentID.map { DocumentIDBound(id: $0, isInclusive: false) }
+        let namePrefix = Array("\(collection)/".utf8)
+        let collectionIDBytes = Array(collectionID.utf8)
+        let selection = message.mask?.selection
+        try service.reader.listDocuments(
+            in: collection, ids: DocumentIDRange(lower: lower), showMissing: message.showMissing, at: point, .pends
+        ) { (documentID, document) throws(RequestError) in
+            guard page.hasRoom(after: documents.count) else {
+                page.nextToken = .document(collectionID: page.lastCollectionID, documentID: page.lastDocumentID)
+                return .stop
+            }
+            page.count += 1
+            page.lastCollectionID = collectionIDBytes
+            page.lastDocumentID = [UInt8](copying: documentID)
+            guard let document else {
+                ListDocumentsResponseWriter.append(missing: namePrefix + page.lastDocumentID, to: &documents)
+                return .more
+            }
+            try service.withSelectedFields(document.fields, selection) { fields in
+                ListDocumentsResponseWriter.appendDocument(
+                    name: document.name, fields: fields, createMicroseconds: document.createMicroseconds,
+                    updateMicroseconds: document.updateMicroseconds, to: &documents)
+            }
+            page.documents += 1
+            return .more
+        }
+    }
+}
+
 /// What is known of a page while it is written.
 struct ListingPage {
     let limit: Int
     let byteLimit: Int
-    /// Where the page begins in the output.
-    let start: Int
     /// Entries, missing documents among them.
     var count = 0
     var documents = 0
@@ -139,14 +178,13 @@ struct ListingPage {
     /// Set when there is more than the page holds.
     var nextToken: PageToken?
 
-    init(limit: Int, byteLimit: Int, start: Int) {
+    init(limit: Int, byteLimit: Int) {
         self.limit = limit
         self.byteLimit = byteLimit
-        self.start = start
     }
 
-    /// Whether another entry may follow what has been written up to `end`. A page holds at least one.
-    func hasRoom(_ end: Int) -> Bool {
-        count == 0 || (count < limit && end - start < byteLimit)
+    /// Whether another entry may follow those that take so many bytes. A page holds at least one.
+    func hasRoom(after byteCount: Int) -> Bool {
+        count == 0 || (count < limit && byteCount < byteLimit)
     }
 }

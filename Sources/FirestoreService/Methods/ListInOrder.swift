@@ -7,60 +7,89 @@ internal import DocumentStore
 internal import FirestoreMessages
 internal import QueryEngine
 
-extension FirestoreService {
-    func listInOrder(
-        _ message: ListDocumentsRequest, after token: PageToken?, at point: ReadPoint, _ page: inout ListingPage,
-        _ writer: inout ByteBuffer
-    ) throws {
+/// A page by an order, made in steps between which other calls have their turn. A step waits for storage beside the
+/// loop.
+final class OrderListing {
+    private let service: FirestoreService
+    private let call: Call
+    private let message: ListDocumentsRequest
+    private let point: ReadPoint
+    private let orders: [Order]
+    private var run: QueryExecution
+    private var page: ListingPage
+    private var documents = ByteBuffer(capacity: 256)
+    /// Of the last document.
+    private var lastName: [UInt8] = []
+    private var lastValues: [EncodedValue] = []
+
+    /// Bytes of a cursor that a token may have.
+    private static let cursorBytesMax = 1_024
+
+    init(
+        _ service: FirestoreService, _ call: Call, _ message: ListDocumentsRequest, at point: ReadPoint,
+        after token: PageToken?
+    ) throws(RequestError) {
+        self.service = service
+        self.call = call
+        self.message = message
+        self.point = point
+        page = service.page(of: message)
         var query = try message.query()
-        let orders = query.orderBy
+        orders = query.orderBy
         if let token {
-            query.startAt = Cursor(values: try values(of: orders, message, after: token, in: point), before: false)
+            let values = try Self.values(of: orders, message, after: token, in: point, service)
+            query.startAt = Cursor(values: values, before: false)
         }
         // One more than fits shows whether there is another page.
         query.limit = Int32(clamping: page.limit + 1)
-        let plan = try message.parent.withUTF8Span { (parent) throws(RequestError) in
-            try QueryPlan(query, parent: parent)
-        }
-        let namePrefix = "\(plan.database.documentsRoot)/"
-        var run = QueryExecution(plan)
-        let selection = message.mask?.selection
-        var (lastName, lastValues): ([UInt8], [EncodedValue]) = ([], [])
-        while true {
-            let source = try reader.source(at: point, matching: plan.matcher, coldRead)
-            let progress = try run.next(from: source) { (result) throws(RequestError) in
-                guard page.hasRoom(writer.count) else {
-                    page.nextToken = Self.token(message, after: lastName, lastValues, at: point)
-                    return .full
-                }
-                page.count += 1
-                page.documents += 1
-                let name = Array(namePrefix.utf8) + [UInt8](copying: result.path)
-                (lastName, lastValues) = (name, OrderText.values(of: orders, name: name, fields: result.fields))
-                try withSelectedFields(result.fields, selection) { fields in
-                    ListDocumentsResponseWriter.appendDocument(
-                        name: name.span.bytes, fields: fields, createMicroseconds: result.createMicroseconds,
-                        updateMicroseconds: result.updateMicroseconds, to: &writer)
-                }
-                return .more
-            }
-            if page.nextToken != nil { return }
-            if case .finished = progress { return }
-        }
+        let whole = query
+        run = QueryExecution(
+            try message.parent.withUTF8Span { (parent) throws(RequestError) in try QueryPlan(whole, parent: parent) })
     }
 
-    /// Bytes of a cursor that a token may have.
-    private static var cursorBytesMax: Int { 1_024 }
+    /// Looks for results until the page is complete.
+    func findMore() throws(RequestError) {
+        do throws(RequestError) {
+            let source = try service.reader.source(at: point, matching: run.plan.matcher, .pends)
+            let progress = try run.next(from: source) { (result) throws(RequestError) in try append(result) }
+            if page.nextToken == nil, case .paused = progress {
+                return service.continueLater(call) { _ in try self.findMore() }
+            }
+        } catch {
+            guard error.isPending else { throw error }
+            // The results before are on the page.
+            return service.repeatWhenReady(call) { _ in try self.findMore() }
+        }
+        service.send(call, page, documents.copyBytes(), of: message, in: point.database)
+    }
 
-    /// The token of the page after a document.
-    private static func token(
-        _ message: ListDocumentsRequest, after name: [UInt8], _ values: [EncodedValue], at point: ReadPoint
-    ) -> PageToken {
-        let cursor = Cursor(values: values, before: false)
+    private func append(_ result: borrowing QueryRow) throws(RequestError) -> PageControl {
+        guard page.hasRoom(after: documents.count) else {
+            page.nextToken = token
+            return .full
+        }
+        page.count += 1
+        page.documents += 1
+        lastName = Array("\(point.database.documentsRoot)/".utf8) + [UInt8](copying: result.path)
+        lastValues = OrderText.values(of: orders, name: lastName, fields: result.fields)
+        let name = lastName
+        try service.withSelectedFields(result.fields, message.mask?.selection) { fields in
+            ListDocumentsResponseWriter.appendDocument(
+                name: name.byteSpan, fields: fields, createMicroseconds: result.createMicroseconds,
+                updateMicroseconds: result.updateMicroseconds, to: &documents)
+        }
+        return .more
+    }
+
+    // MARK: Tokens
+
+    /// The token of the page after the last document.
+    private var token: PageToken {
+        let cursor = Cursor(values: lastValues, before: false)
         var encoded = ByteBuffer()
         cursor.encode(into: &encoded)
-        let ids = name.dropFirst(message.parent.utf8.count + 1)
-        guard encoded.count > cursorBytesMax, let slash = ids.firstIndex(of: UInt8(ascii: "/")) else {
+        let ids = lastName.dropFirst(message.parent.utf8.count + 1)
+        guard encoded.count > Self.cursorBytesMax, let slash = ids.firstIndex(of: RelativePath.slash) else {
             return .cursor(cursor)
         }
         return .ordered(
@@ -68,8 +97,9 @@ extension FirestoreService {
     }
 
     /// The values by which the last document of the page before was ordered.
-    private func values(
-        of orders: [Order], _ message: ListDocumentsRequest, after token: PageToken, in point: ReadPoint
+    private static func values(
+        of orders: [Order], _ message: ListDocumentsRequest, after token: PageToken, in point: ReadPoint,
+        _ service: FirestoreService
     ) throws(RequestError) -> [EncodedValue] {
         switch token {
         case .cursor(let cursor): return cursor.values
@@ -82,15 +112,14 @@ extension FirestoreService {
             else { throw .invalidArgument("The page token belongs to another listing.") }
             let name = Array(message.parent.utf8) + [slash] + collectionID + [slash] + documentID
             let time = TimestampValue(microseconds: Int64(clamping: version))
-            let before = try reader.readPoint(.time(time), in: point.database)
+            let before = try service.reader.readPoint(.time(time), in: point.database)
             var values: [EncodedValue] = []
-            try reader.withDocument(name.byteSpan, at: before, coldRead) { found in
+            try service.reader.withDocument(name.byteSpan, at: before, service.coldRead) { found in
                 if let found { values = OrderText.values(of: orders, name: name, fields: found.fields) }
             }
             if values.isEmpty { throw .invalidArgument("The page token is not valid.") }
             return values
-        case .document, .collection:
-            throw .invalidArgument("The page token belongs to another listing.")
+        case .document, .collection: throw .invalidArgument("The page token belongs to another listing.")
         }
     }
 }

@@ -68,15 +68,7 @@ private final class PartitionSearch {
             guard error.isPending else { throw error }
             return service.repeatWhenReady(call) { _ in try self.findMore() }
         }
-        let bound = LoopBound(self)
-        call.loop.execute {
-            let search = bound.value
-            do throws(RequestError) {
-                try search.findMore()
-            } catch {
-                search.service.fail(search.call, error)
-            }
-        }
+        service.continueLater(call) { _ in try self.findMore() }
     }
 
     private func answer() {
