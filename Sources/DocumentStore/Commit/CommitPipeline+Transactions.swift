@@ -21,6 +21,11 @@ extension CommitPipeline {
             }
             throw transactions.absence(of: identifier)
         }
+        if transaction.heldWrites.count != request.heldLists {
+            // A pipeline has written in the transaction while its commit waited, and has had its answer.
+            noteAborted(transaction, ReadValidation.Conflicts(), request: request.identifier)
+            throw .contention
+        }
         if request.writes.isEmpty && transaction.hasReadOneSnapshot { return }
         if transaction.isReadOnly {
             throw .readOnlyTransaction

@@ -21,6 +21,9 @@ package struct CommitRequest: Sendable {
     /// answer. Nil for none. Its `oldestPending` does not count.
     package var predecessor: RequestIdentifier?
 
+    /// How many lists of writes that the transaction holds are among the writes; the commit stands only if it holds no
+    /// others at its turn.
+    package var heldLists = 0
     /// What a judgement of the request rested on; the commit stands only if it is unchanged at its turn. Nil without a
     /// judgement.
     package var basis: CommitBasis?
@@ -34,11 +37,13 @@ package struct CommitRequest: Sendable {
     var declarations: Int?
 
     package init(
-        writes: WriteList, transaction: TransactionIdentifier? = nil, identifier: RequestIdentifier? = nil,
-        predecessor: RequestIdentifier? = nil, basis: CommitBasis? = nil, refusal: RequestError? = nil
+        writes: WriteList, transaction: TransactionIdentifier? = nil, heldLists: Int = 0,
+        identifier: RequestIdentifier? = nil, predecessor: RequestIdentifier? = nil, basis: CommitBasis? = nil,
+        refusal: RequestError? = nil
     ) {
         self.writes = writes
         self.transaction = transaction
+        self.heldLists = heldLists
         self.identifier = identifier
         self.predecessor = predecessor
         self.basis = basis

@@ -17,39 +17,41 @@ extension FirestoreService {
         let transaction =
             view.transaction.isEmpty ? nil : try TransactionIdentifier(bytes: view.transaction)
         // What pipelines of the transaction have written comes first, and has no results in the answer.
-        let held = try transaction.map { try withHeldWrites(&writes, of: $0) } ?? 0
+        let ownCount = writes.count
+        let heldLists = try transaction.map { try addHeldWrites(of: $0, to: &writes) } ?? 0
         try writes.checkTransformLimit()
-        commit(call, writes, transaction, permittedBy: access) { service, result in
+        commit(call, writes, transaction, heldLists: heldLists, permittedBy: access) { service, result in
+            // A repetition finds no held writes any more, and the results of all.
+            let hasOthers = result.writeResults.count > ownCount
             let response = CommitResponse(
-                writeResults: held == 0 ? result.writeResults : Array(result.writeResults.dropFirst(held)),
+                writeResults: hasOthers ? Array(result.writeResults.suffix(ownCount)) : result.writeResults,
                 commitTime: TimestampValue(microseconds: Int64(clamping: result.commitMicroseconds)))
             service.succeed(call) { response.encode(into: &$0) }
         }
     }
 
     /// Puts the writes that a transaction holds before those of its commit.
-    /// - Returns: their number.
-    func withHeldWrites(_ writes: inout WriteList, of transaction: TransactionIdentifier) throws(RequestError) -> Int {
+    /// - Returns: the number of lists that it holds.
+    func addHeldWrites(of transaction: TransactionIdentifier, to writes: inout WriteList) throws(RequestError) -> Int {
         let held = store.heldWrites(in: transaction)
         if held.isEmpty { return 0 }
         var all = WriteList(database: writes.database)
         for list in held { try all.append(list) }
-        let count = all.count
         try all.append(writes)
         writes = all
-        return count
+        return held.count
     }
 
     /// Hands writes to the store and continues on the loop's thread when they are durable.
     ///
     /// - Parameter access: asked whether the writes may stand; nil if they may.
     func commit(
-        _ call: Call, _ writes: WriteList, _ transaction: TransactionIdentifier? = nil,
+        _ call: Call, _ writes: WriteList, _ transaction: TransactionIdentifier? = nil, heldLists: Int = 0,
         permittedBy access: (any CallAccess)?, _ body: @escaping (FirestoreService, CommitResult) throws -> Void
     ) {
         counters.countWrites(writes)
         let request = CommitRequest(
-            writes: writes, transaction: transaction, identifier: call.requestIdentifier,
+            writes: writes, transaction: transaction, heldLists: heldLists, identifier: call.requestIdentifier,
             predecessor: call.predecessor)
         let then = LoopBound((service: self, body: body))
         commit(call, request, permittedBy: access, maySync: isAlone(call)) { outcome in

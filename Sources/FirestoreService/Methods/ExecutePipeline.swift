@@ -242,10 +242,11 @@ final class PipelineResponses: ResponseSource {
             committed = .success(CommitResult(commitMicroseconds: 0, writeResults: []))
             return
         }
-        _ = try service.withHeldWrites(&writes, of: transaction)
+        let heldLists = try service.addHeldWrites(of: transaction, to: &writes)
         isCommitting = true
         service.counters.countWrites(writes)
-        let request = CommitRequest(writes: writes, transaction: transaction, identifier: call.requestIdentifier)
+        let request = CommitRequest(
+            writes: writes, transaction: transaction, heldLists: heldLists, identifier: call.requestIdentifier)
         let bound = LoopBound(self)
         let call = call
         service.commit(call, request, permittedBy: access) { outcome in

@@ -1,8 +1,11 @@
 // The stages update and delete.
 
+import Basics
 import DocumentModel
+import DocumentStore
 import FirestoreMessages
 import ServiceTestSupport
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
@@ -150,5 +153,53 @@ struct WriteStageTests {
                 [.collection("c"), Stage("delete", [])], options: [("explain_options", .map([("mode", "explain")]))]))
         #expect(explained.responses.last?.explainText?.hasPrefix("Delete") == true)
         #expect(try numbers(harness) == [1, 2, 3])
+    }
+
+    /// Sets the field of a document that no other test has.
+    private let other = [Stage("documents", [.value(.reference("/d/x"))]), Stage("update", [.map([("n", 7)])])]
+
+    private func number(_ harness: Harness, _ path: String) throws -> Value? {
+        try harness.get(path).flatMap { try MapValue(documentBytes: $0.fields.byteSpan)["n"] }
+    }
+
+    @Test
+    func `A commit that waits is aborted if a pipeline has written in its transaction meanwhile`() throws {
+        let harness = try harness()
+        try harness.set(["d/x": Harness.fields(["n": 1])])
+        let readWrite = TransactionOptions.readWrite(retryTransaction: [], concurrency: .pessimistic)
+        // Another transaction holds what the commit writes.
+        let holder = try harness.begin(readWrite)
+        _ = try harness.get("c/a", .transaction(holder))
+        let transaction = try harness.begin(readWrite)
+        var writes = try harness.emptyWrites()
+        try Harness.name("c/a").withUTF8Span { try writes.update($0, fields: Harness.fields(["n": 5]).span.bytes) }
+        var request = ByteBuffer()
+        request.append(CommitWrites(writes).request(transaction: transaction))
+        let call = TestCall(loop: harness.loop, method: .commit)
+        harness.service.begin(call, request.copyBytes())
+        _ = try harness.execute(structuredPipeline(other), .transaction(transaction))
+        #expect(call.answer.status == nil)
+        _ = harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: holder))
+        #expect(harness.loop.run { call.answer.status != nil })
+        // Its client has the answer of the pipeline.
+        #expect(call.answer.status == .aborted, "\(call.answer.text)")
+        #expect(try number(harness, "c/a") == 1 && number(harness, "d/x") == 1)
+    }
+
+    @Test
+    func `A commit has the results of the writes in its request alone, and so has its repetition`() throws {
+        let harness = try harness()
+        try harness.set(["d/x": Harness.fields(["n": 1])])
+        let transaction = try harness.begin(.readWrite(retryTransaction: [], concurrency: .pessimistic))
+        _ = try harness.execute(structuredPipeline(other), .transaction(transaction))
+        var writes = try harness.emptyWrites()
+        try Harness.name("c/a").withUTF8Span { try writes.update($0, fields: Harness.fields(["n": 5]).span.bytes) }
+        let identifier = RequestIdentifier(sessionHigh: 1, sessionLow: 2, sequence: 1, oldestPending: 1)
+        let first = harness.tryCommit(writes, transaction: transaction, identifier: identifier)
+        #expect(try number(harness, "c/a") == 5 && number(harness, "d/x") == 7)
+        let again = harness.tryCommit(writes, transaction: transaction, identifier: identifier)
+        for answer in [first, again] {
+            #expect(try CommitResponse(wireBytes: answer.messages.first).writeResults.count == 1, "\(answer.text)")
+        }
     }
 }
