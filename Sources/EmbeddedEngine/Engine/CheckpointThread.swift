@@ -183,7 +183,12 @@ extension CheckpointThread {
             let end = core.log.end
         else { return }
         do throws(StorageError) {
-            try core.runs.change(.commitRun) { $0.logStart = end }
+            // A commit that changed nothing, as a note of the clock, is in the log alone: its version stays.
+            let last = CommitVersion(microseconds: core.published.load(ordering: .acquiring))
+            try core.runs.change(.commitRun) { manifest in
+                manifest.logStart = end
+                manifest.checkpoint = max(manifest.checkpoint, last)
+            }
         } catch {
             // The next open reads more of the log. Nothing is lost.
             core.progress.update { $0.writeFailure = error }

@@ -86,6 +86,20 @@ private final class LoggedDirectory {
 @Suite(.timeLimit(.minutes(20)))
 struct RecoveryTests {
     @Test
+    func `The version of a commit that changes nothing stays after a clean end`() throws {
+        let directory = TemporaryDirectory()
+        let data = directory.path(of: "data")
+        for version: UInt64 in [10, 20, 30] {
+            let store = try Store(data)
+            try store.commit(version, version == 10 ? [.put("k", "v")] : [])
+            try store.engine.close()
+            let again = try Store(data)
+            #expect(again.engine.publishedVersion.microseconds == version)
+            try again.engine.close()
+        }
+    }
+
+    @Test
     func `A log whose last two groups are zeros from any byte on gives the groups before`() throws {
         let logged = try LoggedDirectory(commits: 4)
         let third = logged.frames[2]
