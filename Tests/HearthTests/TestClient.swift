@@ -5,6 +5,7 @@ import DocumentModel
 import FirestoreMessages
 import HearthClient
 import TestSupport
+import Testing
 
 /// Sets and gets documents with one number each.
 final class TestClient: Sendable {
@@ -20,8 +21,12 @@ final class TestClient: Sendable {
 
     private func name(_ path: String) -> String { "\(database.documentsRoot)/\(path)" }
 
-    /// The document `{n: number}`.
-    func set(_ path: String, number: Int) async throws {
+    /// Makes the document `{n: number}`.
+    func set(_ path: String, number: Int) async throws { _ = try await commitTime(of: path, number: number) }
+
+    /// Makes the document `{n: number}`.
+    /// - Returns: the time of the commit, in microseconds since 1970.
+    func commitTime(of path: String, number: Int) async throws -> UInt64 {
         var writer = ByteBuffer()
         writer.withLengthPrefix(field: 2) { entry in
             entry.appendField(1, string: "n")
@@ -29,7 +34,13 @@ final class TestClient: Sendable {
         }
         var writes = CommitWrites(database: database)
         writes.set(name(path), fields: writer.copyBytes())
-        try await client.commit(writes)
+        return UInt64(try await client.commit(writes).commitTime.microseconds)
+    }
+
+    /// The time of a read, in microseconds since 1970.
+    func readTime(_ path: String) async throws -> UInt64 {
+        let request = BatchGetDocumentsRequest(database: "\(database)", documents: [name(path)])
+        return UInt64(try #require(await client.batchGet(request).readTime).microseconds)
     }
 
     func delete(_ path: String) async throws {

@@ -121,6 +121,19 @@ extension DocumentStore {
         set { standing.isCutOff = newValue }
     }
 
+    /// Ends a store that follows another server with a commit above all times that reads of it may have had, whatever
+    /// the clock of this machine says. It takes no writes after that; a store that is opened of its directory does.
+    /// Blocks.
+    ///
+    /// - Parameter time: in microseconds since 1970.
+    /// - Throws: what a commit does, for example on a full disk.
+    package func endFollowing(above time: UInt64) throws(RequestError) {
+        lead(above: time)
+        let outcome = Monitor<Result<CommitVersion, RequestError>?>(nil)
+        stepDown(for: 0) { result in outcome.update { $0 = result } }
+        _ = try outcome.wait { $0 }.get()
+    }
+
     // MARK: Following
 
     /// Applies records of the leader. The completion is called once, on a thread of the store, when they are durable

@@ -195,6 +195,8 @@ package final class BaseReceiver {
 }
 
 /// The file REPLICA of a data directory: whose replica it is. A directory without it has an independent store.
+///
+/// The file has up to three lines: the source; the number of ``successor(in:)``, or nothing; ``timeMax(in:)``.
 package enum ReplicaFile {
     private static let name = "REPLICA"
 
@@ -207,10 +209,34 @@ package enum ReplicaFile {
     /// the first. One program at a time may ask.
     package static func successor(in directory: String) throws -> UInt64 {
         let lines = try lines(in: directory) ?? []
-        if lines.count > 1, let number = UInt64(lines[1]) { return number }
+        if let number = number(lines, 1) { return number }
         let number = UInt64.random(in: 1...UInt64.max)
-        try Directory.replaceFile("\(directory)/\(name)", with: "\(lines.first ?? "")\n\(number)\n")
+        try write(source: lines.first ?? "", successor: number, timeMax: self.number(lines, 2), in: directory)
         return number
+    }
+
+    /// The replica has answered no read at a later time, in microseconds since 1970; 0 if it has answered none.
+    package static func timeMax(in directory: String) throws -> UInt64 {
+        number(try lines(in: directory) ?? [], 2) ?? 0
+    }
+
+    /// Notes that the replica may answer reads at times up to one, durably. One program at a time may do so.
+    package static func note(timeMax: UInt64, in directory: String) throws {
+        let lines = try lines(in: directory) ?? []
+        try write(source: lines.first ?? "", successor: number(lines, 1), timeMax: timeMax, in: directory)
+    }
+
+    private static func number(_ lines: [String], _ line: Int) -> UInt64? {
+        lines.count > line ? UInt64(lines[line]) : nil
+    }
+
+    private static func write(source: String, successor: UInt64?, timeMax: UInt64?, in directory: String) throws {
+        try Directory.replaceFile("\(directory)/\(name)", with: text(source, successor, timeMax))
+    }
+
+    private static func text(_ source: String, _ successor: UInt64?, _ timeMax: UInt64?) -> String {
+        let (successor, timeMax) = (successor.map(String.init) ?? "", timeMax.map(String.init) ?? "")
+        return "\(source)\n\(successor)\n\(timeMax)\n"
     }
 
     private static func lines(in directory: String) throws -> [String]? {
@@ -224,12 +250,12 @@ package enum ReplicaFile {
             String.init)
     }
 
-    /// - Parameter other: the directory that this one takes the place of. Its number stays: the source may have stepped
-    ///   down for it.
+    /// - Parameter other: the directory that this one takes the place of. Its numbers stay: the source may have stepped
+    ///   down for it, and clients have the times of its reads.
     static func write(source: String, in directory: String, successorOf other: String) throws {
-        let number = try lines(in: other)?.dropFirst().first { !$0.isEmpty }
+        let lines = try lines(in: other) ?? []
         let file = try File("\(directory)/\(name)", flags: O_RDWR | O_CREAT | O_TRUNC)
-        try file.write(string: source + "\n" + (number.map { $0 + "\n" } ?? ""))
+        try file.write(string: text(source, number(lines, 1), number(lines, 2)))
         try file.sync()
     }
 

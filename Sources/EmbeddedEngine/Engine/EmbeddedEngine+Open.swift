@@ -34,8 +34,10 @@ extension EmbeddedEngine {
         let opening = Opening(core)
         let log = try opening.recoverLog(replay)
         core.settleSpace()
+        // The clock may be late: times up to the last commit belong to the history of the original.
+        let now = max(options.clock(), core.published.load(ordering: .acquiring))
         let start = try TimelineFile.start(
-            in: directory, now: options.clock(), creates: options.beginsTimeline && !options.isReadOnly)
+            in: directory, now: now, creates: options.beginsTimeline && !options.isReadOnly)
         let identity = try IdentityFile.identity(
             in: directory, creates: options.beginsTimeline && !options.isReadOnly)
         return try EmbeddedEngine(

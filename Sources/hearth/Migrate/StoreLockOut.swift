@@ -12,6 +12,8 @@ struct StoreLockOut {
     private let attempt = ServerIdentity(high: .random(in: 1 ... .max), low: .random(in: .min ... .max))
     /// What the lock-out names. Nil before it was asked for.
     private var seen: StoreRow?
+    /// No server has given out a later time, in microseconds since 1970, once the servers are locked out.
+    private(set) var ceiling: UInt64 = 0
 
     /// How often the database is asked while the outcome is not known.
     private static let attemptsMax = 30
@@ -36,7 +38,10 @@ struct StoreLockOut {
             try check(row.level)
             seen = row
             // Otherwise another server leads since it was seen, or another attempt has locked the servers out.
-            if StoreRow(try session.run(tables.lockingOut(row, for: attempt)))?.isDone == true { return }
+            if let locked = StoreRow(try session.run(tables.lockingOut(row, for: attempt))), locked.isDone {
+                ceiling = locked.lease.ceiling
+                return
+            }
             seen = nil
         }
     }

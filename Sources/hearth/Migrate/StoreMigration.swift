@@ -211,6 +211,8 @@ private struct ClusterToDirectory {
                 if !lockOut.hasBegun { try lockOut.begin(session) { try checkLevel($0) } }
                 // Nothing is appended any more.
                 try copyLog(reader, to: store, endsBelow: 1, &line)
+                // Clients have times up to the ceiling, and the clock of this machine may be late.
+                try store.endFollowing(above: lockOut.ceiling)
                 store.close()
                 try check(copy, reader, line)
                 try complete(copy)

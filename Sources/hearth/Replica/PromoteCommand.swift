@@ -78,7 +78,11 @@ enum PromoteCommand: MainThreadSubcommand {
         let store = try DocumentStore.open(configuration)
         let version = store.publishedVersion.microseconds
         let lag = store.lagMicroseconds / 1_000_000
-        store.close()
+        do {
+            defer { store.close() }
+            // The clock of this machine may be late.
+            try store.endFollowing(above: ReplicaFile.timeMax(in: directory))
+        }
         try EmbeddedEngine.whileUnused(directory) { _ in
             try ReplicaFile.remove(from: directory, beginsTimeline: true)
         }

@@ -20,6 +20,11 @@ final class ReplicaStream: FollowTarget {
     private let rebuild = Mutex<String?>(nil)
     private let policy = Mutex(Policy())
     private let report = FollowingReport()
+    /// ``ReplicaFile/timeMax(in:)``, as it was noted last; 0 before the first note.
+    private let timeMax = Mutex<UInt64>(0)
+
+    /// How far ahead of the closed time that is noted, in microseconds: one write of a small file in this time.
+    private static let timeMaxAhead: UInt64 = 10_000_000
 
     /// What has come of the policy of the source with the present stream.
     private struct Policy {
@@ -75,7 +80,9 @@ final class ReplicaStream: FollowTarget {
                 log(.info, "following", ["source": source, "version": String(store.publishedVersion.microseconds)])
             }
         case .records(let bytes): try await FollowerTask.apply(bytes, to: store)
-        case .closed(let time): store.closeTimes(through: time)
+        case .closed(let time):
+            try noteReadable(through: time)
+            store.closeTimes(through: time)
         case .derived(let bytes):
             let entries = try Self.derived(bytes)
             guard let version = store.replication.derived.difference(from: entries) else { break }
@@ -87,6 +94,18 @@ final class ReplicaStream: FollowTarget {
             throw FollowFailure(description: "the source sends something unasked")
         }
         return true
+    }
+
+    /// Notes that reads get times up to one from now on. A server that is made of the directory without the source
+    /// begins above them (`hearth promote --force`).
+    private func noteReadable(through time: UInt64) throws {
+        try timeMax.withLock { timeMax in
+            if time <= timeMax { return }
+            let directory = store.configuration.directory
+            let next = max(time + Self.timeMaxAhead, try ReplicaFile.timeMax(in: directory))
+            try ReplicaFile.note(timeMax: next, in: directory)
+            timeMax = next
+        }
     }
 
     private func mustRebuild(_ reason: String) -> Bool {

@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentStore
+import EmbeddedEngine
 import Foundation
 import Identity
 import Synchronization
@@ -414,5 +415,40 @@ struct ReplicaTests {
         await there.close()
         #expect(server.stop() == 0)
         try expectSound()
+    }
+
+    @Test
+    func `What is promoted by force begins above all times that its reads had, whatever its clock says`() async throws {
+        let source = try source()
+        let client = try TestClient(source)
+        try await client.set("c/a", number: 1)
+        let replica = try replica(of: source)
+        try await expect(replica, "c/a", is: 1)
+        let there = try TestClient(replica)
+        // The source gets no further commit: its last one is older than this time.
+        let readTime = try await there.readTime("c/a")
+        await there.close()
+        #expect(try ReplicaFile.timeMax(in: copy) >= readTime)
+        #expect(replica.stop() == 0)
+        await client.close()
+        source.kill()
+
+        // As if the clock of the source had been an hour ahead of this machine's.
+        let late = SystemClock.microseconds() + 3_600_000_000
+        try ReplicaFile.note(timeMax: late, in: copy)
+        let number = try ReplicaFile.successor(in: copy)
+        #expect(try ReplicaFile.successor(in: copy) == number)
+        #expect(try ReplicaFile.timeMax(in: copy) == late)
+        #expect(try ReplicaFile.source(in: copy) == "127.0.0.1:\(source.port)")
+        let promoted = try HearthBinary.run(["promote", "--data", copy, "--force"])
+        #expect(promoted.status == 0, "\(promoted)")
+        let server = try ServerProcess(data: copy)
+        let later = try TestClient(server)
+        #expect(try await later.commitTime(of: "c/a", number: 2) > late)
+        await later.close()
+        // Tokens of the source for such times are not valid either.
+        let timeline = try #require(try ClusterFile.timeline(in: copy))
+        #expect(timeline > late)
+        #expect(server.stop() == 0)
     }
 }

@@ -290,4 +290,25 @@ struct StoreMigrationTests {
         let kept = try session.run(SQLStatement("SELECT number FROM hearth.bases WHERE store = 'main'"))
         #expect(kept.count == 1 && kept.first?.number(0) == 1)
     }
+
+    @Test
+    func `A store that has left a cluster begins above all times that were given out there`() async throws {
+        let node = try node("first")
+        try node.start()
+        try await eventually("the store takes writes: \(node.log)") { try set(node.port, "c/d", 1).status == 0 }
+        #expect(node.stop() == 0)
+        // As if the clocks of its servers had been an hour ahead of this machine's.
+        let session = try PostgreSQLSession(address: database.address)
+        let raised = try session.run(
+            SQLStatement("UPDATE hearth.stores SET ceiling = ceiling + 3600000000 RETURNING ceiling"))
+        let ceiling = try #require(raised.first?.number(0))
+        let back = directory.path(of: "back")
+        let moved = try migrate(database.address, back)
+        #expect(moved.status == 0, "\(moved)")
+        let server = try ServerProcess(data: back)
+        let client = try TestClient(server)
+        #expect(try await client.commitTime(of: "c/d", number: 2) > ceiling)
+        await client.close()
+        #expect(server.stop() == 0)
+    }
 }
