@@ -134,6 +134,10 @@ extension DocumentStore {
         _ = try outcome.wait { $0 }.get()
     }
 
+    /// The latest time that the server which this store follows has given out, in microseconds since 1970, as far as
+    /// it is known here; 0 for a store that takes writes.
+    package var latestLeaderTime: UInt64 { standing.takesWrites ? 0 : currentReadTime }
+
     // MARK: Following
 
     /// Applies records of the leader. The completion is called once, on a thread of the store, when they are durable

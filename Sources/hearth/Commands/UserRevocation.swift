@@ -26,7 +26,10 @@ enum UserRevocation {
     }
 
     /// Before which sign-ins do not count.
-    private static var moment: Int64 { Revocations.moment(ofOneMadeAt: SystemClock.microseconds()) }
+    /// - Parameter other: the time of another clock, in microseconds since 1970: that of this machine may be late.
+    private static func moment(_ other: UInt64 = 0) -> Int64 {
+        Revocations.moment(ofOneMadeAt: max(SystemClock.microseconds(), other))
+    }
 
     private static let inCluster = ", at all servers of the cluster within seconds"
 
@@ -67,7 +70,8 @@ enum UserRevocation {
         guard try session.run(StoreTables.exists).first?.number(0) == 1,
             try DatabaseOwner(session).map(\.isHome) ?? true
         else { throw CommandFailure("the database that --cluster names is not the home database of a cluster") }
-        try ClusterRevocations(HomeDatabase(address: address)).add([Array(uid.utf8): moment])
+        let clock = try session.run(StoreTables.clock).first?.number(0) ?? 0
+        try ClusterRevocations(HomeDatabase(address: address)).add([Array(uid.utf8): moment(clock)])
     }
 
     private static func revoke(_ uid: String, inDirectory directory: String) throws {
@@ -82,6 +86,6 @@ enum UserRevocation {
             (try? EmbeddedEngine.whileUnused(directory) { $0.release(bytes) }) ?? false
         }
         try IdentityDirectory(dataDirectory: directory).revocations(spareSpace: spareSpace)
-            .revoke(uid: uid, before: moment)
+            .revoke(uid: uid, before: moment())
     }
 }

@@ -1,5 +1,7 @@
 // Users whose tokens a replica refuses, as processes.
 
+import Basics
+import DocumentStore
 import Foundation
 import Identity
 import TestSupport
@@ -116,6 +118,32 @@ struct ReplicaRevocationsTests {
             try IdentityDirectory(dataDirectory: directory.path(of: "other")).revocations()
                 .isRevoked(uid: "bob", signedInAt: 0))
         #expect(replicas[0].stop() == 0)
+        #expect(source.stop() == 0)
+    }
+
+    @Test
+    func `A revocation at a replica whose clock is late counts from the time of its source`() async throws {
+        // Versions that are an hour ahead of this machine's clock are those of a source whose clock is.
+        let ahead = SystemClock.microseconds() + 3_600_000_000
+        let first = try source()
+        #expect(first.stop() == 0)
+        try ReplicaFile.note(timeMax: ahead, in: data)
+        #expect(try HearthBinary.run(["promote", "--data", data, "--force"]).status == 0)
+        let source = try source()
+        let key = try #require(users.environment["HEARTH_FOLLOW_TOKEN"])
+        let written = try HearthBinary.run(
+            ["set", "--address", "127.0.0.1:\(source.port)", "c/x", "{\"n\":1}"], environment: ["HEARTH_TOKEN": key])
+        #expect(written.status == 0, "\(written)")
+        let replica = try replica(of: source)
+        try await expect(404, users.token("bob"), replica, "at first")
+        let revoked = try revoke("ada", copy)
+        #expect(revoked.output.contains("also at the source"), "\(revoked) \(replica.process.errors)")
+        for data in [copy, data] {
+            let moments = try IdentityDirectory(dataDirectory: data).revocations().moments
+            let moment = try #require(moments[Array("ada".utf8)])
+            #expect(moment > Int64(ahead / 1_000_000))
+        }
+        #expect(replica.stop() == 0)
         #expect(source.stop() == 0)
     }
 }
