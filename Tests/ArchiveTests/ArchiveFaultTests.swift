@@ -4,6 +4,7 @@ import EngineTestSupport
 import Foundation
 import Glibc
 import Storage
+import Synchronization
 import TestSupport
 import Testing
 
@@ -272,6 +273,75 @@ import Testing
         try again.close()
         #expect(error { _ = try ArchivedStore(data, archive: "\(data)/archive") }?.code == .inputOutput)
         #expect(error { _ = try ArchivedStore(data, archive: directory.path) }?.code == .inputOutput)
+    }
+
+    /// The disk with the archive is not mounted: its place is empty.
+    private func unmounting(_ archive: String, _ body: () throws -> Void) throws {
+        try Directory.rename(archive, to: "\(archive).away")
+        try Directory.create(archive)
+        try body()
+        try Directory.removeAll(archive)
+        try Directory.rename("\(archive).away", to: archive)
+    }
+
+    @Test func `No archive is begun where that of the store was, and it continues when it is there again`() throws {
+        var model = Model()
+        var archived = try ArchivedStore(data, archive: archive)
+        try commit(1...10, to: archived, &model)
+        try archived.archiveAll()
+        try archived.close()
+        try unmounting(archive) {
+            archived = try ArchivedStore(data, archive: archive)
+            try commit(11...20, to: archived, &model)
+            #expect(!archived.archiver.flush())
+            #expect(archived.archiver.statistics.failure?.message.contains("is not there now") == true)
+            #expect(!Directory.exists("\(archive)/ARCHIVE"))
+        }
+        try archived.archiveAll()
+        #expect(archived.archiver.flush())
+        // The lock is that of the archive, and not of its empty place.
+        #expect(error { _ = try ArchivedStore(directory.path(of: "second"), archive: archive) }?.code == .locked)
+        try archived.close()
+        #expect(try ArchiveCheck.run(archive) == [])
+        try expectRestored(model, upTo: 20, from: archive, to: restored)
+
+        // Another directory is chosen on purpose, and so is one whose mark was removed.
+        let other = directory.path(of: "other-archive")
+        archived = try ArchivedStore(data, archive: other)
+        try archived.archiveAll()
+        try archived.close()
+        try Directory.removeAll(other)
+        Files.remove("\(data)/ARCHIVED")
+        archived = try ArchivedStore(data, archive: other)
+        try archived.archiveAll()
+        try archived.close()
+    }
+
+    @Test func `No base is made in the place of an archive that has gone while the server runs`() throws {
+        var model = Model()
+        let time = Atomic<UInt64>(0)
+        let archived = try ArchivedStore(data, archive: archive) { settings in
+            settings.clock = { time.load(ordering: .relaxed) }
+        }
+        try commit(1...10, to: archived, &model)
+        try archived.archiveAll()
+        try commit(11...20, to: archived, &model)
+        #expect(archived.archiver.flush())
+        try unmounting(archive) {
+            // Another base is due.
+            time.store(100_000_000_000, ordering: .relaxed)
+            try waitUntil("a base has failed") {
+                _ = archived.archiver.flush()
+                return archived.archiver.statistics.failures > 0
+            }
+            #expect(try Directory.names(in: archive) == [])
+        }
+        try waitUntil("the base is made") {
+            _ = archived.archiver.flush()
+            return archived.archiver.statistics.bases == 2
+        }
+        try archived.close()
+        #expect(try ArchiveCheck.run(archive) == [])
     }
 
     @Test func `What is older than the retention is removed, and the rest can be restored`() throws {

@@ -47,16 +47,25 @@ struct ArchiveWorker {
 
 extension ArchiveWorker {
     /// Opens or creates the archive, and finds where it ends.
-    /// - Throws: as ``Archiver/init(_:_:)``.
+    /// - Throws: as ``Archiver/init(_:_:)``. The archive is not locked then: another disk may be mounted in its place.
     mutating func open() throws(StorageError) {
+        do throws(StorageError) {
+            try openLocked()
+        } catch {
+            close()
+            throw error
+        }
+    }
+
+    private mutating func openLocked() throws(StorageError) {
         let directory = settings.directory
         guard let identity = engine.identity else {
             throw StorageError(.full, "the data directory has no identity yet", file: engine.directory)
         }
         let owner = ArchiveOwner(store: identity, timeline: engine.timelineStart)
         try Directory.create(directory)
-        if lock == nil { lock = try ArchiveLock.take(directory, isShared: settings.mayWrite != nil) }
-        try Self.claim(directory, for: owner)
+        lock = try ArchiveLock.take(directory, isShared: settings.mayWrite != nil)
+        try Self.claim(directory, for: owner, ArchiveMark(of: engine.directory, owner, archive: directory))
         for place in [ArchiveFormat.recordsName, ArchiveFormat.basesName] {
             try Directory.create("\(directory)/\(place)")
             // A process that was killed may have left names that are not durable.
@@ -75,8 +84,10 @@ extension ArchiveWorker {
     }
 
     /// Makes a directory an archive of a store.
-    /// - Throws: `corrupt` if it is one of another store.
-    private static func claim(_ directory: String, for owner: ArchiveOwner) throws(StorageError) {
+    /// - Throws: `corrupt` if it is one of another store; `inputOutput` if the archive of the store was there.
+    private static func claim(
+        _ directory: String, for owner: ArchiveOwner, _ mark: ArchiveMark
+    ) throws(StorageError) {
         guard let found = try ArchiveOwner.read(in: directory) else {
             let path = "\(directory)/\(ArchiveFormat.ownerName)"
             let others = try Directory.names(in: directory).filter {
@@ -87,15 +98,17 @@ extension ArchiveWorker {
                     .unsupportedFormat, "the directory is not an archive and not empty: it has \(others[0])",
                     file: directory)
             }
+            try mark.checkNew(directory)
             let text = Array(owner.text.utf8)
             _ = try ArchiveFiles.write(text.byteSpan, to: path, in: directory)
-            return
+            return try mark.set()
         }
         guard found == owner else {
             throw StorageError(
                 .corrupt, "the archive is of another store (\(found.store)), or of another history of this one",
                 file: directory, remedy: "a restored or forked directory needs another archive: name a new one")
         }
+        try mark.set()
     }
 
     /// Removes what processes left that ended while they wrote.

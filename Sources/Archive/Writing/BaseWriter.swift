@@ -17,6 +17,11 @@ struct BaseWriter {
     /// - Throws: `closed` if it was cancelled; `full`, `inputOutput`, `failed`, `corrupt`.
     func run() throws(StorageError) -> ArchiveBase {
         let place = ArchiveFormat.baseDirectory(number, in: directory)
+        // The directories of a base are made. In the place of a disk that is not mounted any more they would be too.
+        guard try ArchiveOwner.read(in: directory) == owner else {
+            throw StorageError(
+                .inputOutput, "the archive is not in this directory any more", file: directory, remedy: "mount it")
+        }
         do throws(StorageError) {
             return try write(to: place)
         } catch {

@@ -42,7 +42,9 @@ package enum BasePlacing {
     static func settleLocked(_ directory: String, keeping kept: Set<String> = []) throws(StorageError) {
         try Directory.removeAll(received(in: directory))
         if Directory.exists("\(directory)/\(complete)") {
-            let kept = kept.union([complete, lock, CompanionFiles.serversOwn, CompanionFiles.socket])
+            let kept = kept.union([
+                complete, lock, CompanionFiles.archived, CompanionFiles.serversOwn, CompanionFiles.socket,
+            ])
             try removeState(of: directory, except: kept)
             try Directory.rename("\(directory)/\(complete)", to: "\(directory)/\(moving)")
             try Directory.sync(directory)

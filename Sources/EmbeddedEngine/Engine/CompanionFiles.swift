@@ -17,10 +17,13 @@ package enum CompanionFiles {
     /// What a server knows about callers, for example whose tokens are revoked. It belongs to the server and not to its
     /// state: no copy has it, and it stays when another state takes the place of this one.
     package static let serversOwn = "identity"
+    /// Where the archive of the store is. It names the store, so it may stay when another state takes the place of this
+    /// one; no copy has it.
+    package static let archived = "ARCHIVED"
     /// What else a data directory has in itself.
     private static let entries: Set<String> = [
         "FORMAT", "NEW", "LOCK", "TIMELINE", "IDENTITY", "IMPORT", "CLUSTER", "PLACES", "REPLICA", "SUPERSEDED",
-        "MIGRATING", "BASE", "RESTORE", socket, "log", "runs", "removed", serversOwn,
+        "MIGRATING", "BASE", "RESTORE", archived, socket, "log", "runs", "removed", serversOwn,
     ]
     /// How the name of a file ends that is not complete.
     private static let unfinishedSuffix = ".new"

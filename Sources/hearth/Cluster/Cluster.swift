@@ -276,7 +276,8 @@ final class Cluster: Sendable {
     /// belongs to the server, which may run: it has closed the store.
     func discard() throws {
         let kept: Set = [
-            "CLUSTER", DirectoryFormat.lockName, CompanionFiles.serversOwn, CompanionFiles.socket, CompanionFiles.rules,
+            "CLUSTER", DirectoryFormat.lockName, CompanionFiles.archived, CompanionFiles.serversOwn,
+            CompanionFiles.socket, CompanionFiles.rules,
         ]
         try BasePlacing.removeState(of: directory, except: kept)
     }
