@@ -107,6 +107,7 @@ extension MemberDriver {
         let isRight = ahead.magnitude <= DatabaseClock.differenceMax
         if isRight != clockIsRight { host.note(isRight ? .clockAgrees : .clockDiffers(milliseconds: ahead / 1_000)) }
         clockIsRight = isRight
+        state.change { $0.isClockWrong = !isRight }
         member.mayLead = isRight
     }
 }

@@ -12,6 +12,8 @@ package final class MemberState: Sendable {
         package var role = "connecting"
         /// The last read of the log has failed, so that this server cannot lead.
         package var isLogUnreadable = false
+        /// The clock of the machine is too far from the database's, so that this server does not begin to lead.
+        package var isClockWrong = false
         package var leader = ""
         /// Of the store's row, when it was read last; 0 before.
         package var level: UInt64 = 0
@@ -89,7 +91,7 @@ package final class MemberState: Sendable {
         if member.isLeader || !hasLed { ceiling.store(member.ceiling, ordering: .releasing) }
         leaseEnd.store(member.leaseEnd, ordering: .releasing)
         guarded.withLock { figures in
-            figures.role = figures.isLogUnreadable && !member.isLeader ? Self.unreadableRole : member.role.name
+            figures.role = member.isLeader ? member.role.name : figures.problem ?? member.role.name
             figures.epoch = max(member.epoch.number, figures.epoch)
             figures.ceiling = member.ceiling
             figures.place = member.place
@@ -97,14 +99,19 @@ package final class MemberState: Sendable {
         }
     }
 
-    /// The role of a server that cannot read the log, for people.
-    private static let unreadableRole = "cannot read the log"
-
     func change(_ body: (inout Figures) -> Void) { guarded.withLock { body(&$0) } }
 }
 
+extension MemberState.Figures {
+    /// Why a server that follows cannot lead, as its role; nil if it can.
+    fileprivate var problem: String? {
+        if isLogUnreadable { return "cannot read the log" }
+        return isClockWrong ? "its clock is wrong" : nil
+    }
+}
+
 extension StoreMember.Role {
-    /// For people.
+    /// For people, and for servers that hand a lease over.
     var name: String {
         switch self {
         case .following: "following"

@@ -294,6 +294,13 @@ extension StoreTables {
             ])
     }
 
+    /// Forgets what was announced under the address of these tables.
+    package var endingAnnouncement: SQLStatement {
+        SQLStatement(
+            "DELETE FROM hearth.servers WHERE store = $1::text AND address = $2::text",
+            [.text(name), .text(advertised)])
+    }
+
     /// Notes what this server is doing, for several stores of its database. Rows are changed in the order of the names,
     /// so that two statements do not wait for each other.
     package func announcement(

@@ -99,22 +99,26 @@ extension StoreTables {
             """, [.text(stores.joined(separator: ","))])
     }
 
-    /// The addresses of the servers that serve all of some stores.
+    /// Whether the server of a row can lead the store. One that starts from a base, cannot read the log or has a wrong
+    /// clock announces another role.
+    private static let canLead = """
+        seen > clock_timestamp() - interval '10 seconds' AND role IN ('following', 'leading')
+        """
+
+    /// The addresses of the servers that can lead all of some stores.
     package static func servers(of stores: [String]) -> SQLStatement {
         SQLStatement(
             """
-            SELECT address FROM hearth.servers WHERE store = ANY (string_to_array($1::text, ','))
-                AND seen > clock_timestamp() - interval '10 seconds'
+            SELECT address FROM hearth.servers WHERE store = ANY (string_to_array($1::text, ',')) AND \(canLead)
             GROUP BY address HAVING count(*) = $2::bigint
             """, [.text(stores.joined(separator: ",")), .number(UInt64(stores.count))])
     }
 
-    /// The servers of some stores: the name of a store and the address of a server that serves it, for each.
+    /// The servers of some stores: the name of a store and the address of a server that can lead it, for each.
     package static func servers(ofEach stores: [String]) -> SQLStatement {
         SQLStatement(
             """
-            SELECT store, address FROM hearth.servers WHERE store = ANY (\(texts("$1")))
-                AND seen > clock_timestamp() - interval '10 seconds'
+            SELECT store, address FROM hearth.servers WHERE store = ANY (\(texts("$1"))) AND \(canLead)
             """, [.list(stores)])
     }
 

@@ -473,6 +473,32 @@ struct MemberDriverTests {
     }
 
     @Test
+    func `No lease is handed over to a server whose clock is wrong`() throws {
+        let difference = Atomic<UInt64>(3_600_000_000)
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        let second = try TestMember(server.address, "second:2", store: store) {
+            SystemClock.microseconds() + difference.load(ordering: .relaxed)
+        }
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        /// What the servers announce, and who is seen as one that can lead.
+        func candidates() throws -> [String] {
+            for (name, member) in [("first:1", first), ("second:2", second)] {
+                let tables = StoreTables(name: "main", advertised: name)
+                try session.run(tables.announcement(member.driver.state.figures, version: "1"))
+            }
+            return try session.run(StoreTables.servers(of: ["main"])).map { $0.text(0) }.sorted()
+        }
+        try waitUntil("its role says why") { second.driver.state.figures.role == "its clock is wrong" }
+        #expect(try candidates() == ["first:1"])
+        #expect(try session.run(StoreTables.servers(ofEach: ["main"])).map { $0.text(1) } == ["first:1"])
+        difference.store(0, ordering: .relaxed)
+        try waitUntil("it can lead") { try candidates() == ["first:1", "second:2"] }
+        for member in [first, second] { member.driver.stop() }
+    }
+
+    @Test
     func `A leader's clock that jumps ahead does not take the ceiling along`() throws {
         let ahead = Atomic<UInt64>(0)
         let hour: UInt64 = 3_600_000_000

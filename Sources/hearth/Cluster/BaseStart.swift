@@ -70,9 +70,11 @@ struct BaseStart {
                 "bytes": String(base.byteCount), "sequence": String(base.place.sequence),
                 "place": base.location.text,
             ])
-        var report = BaseProgress(base, tables, log)
-        report.announce(0, session)
-        try bases.fetch(base, session, to: directory, marking: mark) { report.note($0, session) }
+        var report = BaseAnnouncement(base, tables, session)
+        try bases.fetch(base, session, to: directory, marking: mark) { count in
+            guard report.note(count) else { return }
+            log(.info, "base_progress", ["bytes": String(count), "of": String(base.byteCount)])
+        }
         log(.info, "base_fetched", ["sequence": String(base.place.sequence)])
     }
 
@@ -85,35 +87,5 @@ struct BaseStart {
         // An error of the directory that is made ends the attempt; one of the shared directory may go away.
         let isOfShared = bases.shared.map { error.file?.hasPrefix($0.directory) == true } ?? false
         guard error.code == .refused || isOfShared else { throw error }
-    }
-}
-
-/// Says how far a server is that receives a base: in its log, and to the other servers, which keep the base meanwhile.
-private struct BaseProgress {
-    private let base: BaseRow
-    private let tables: StoreTables
-    private let log: Log
-    private var reported = BootClock.milliseconds()
-
-    init(_ base: BaseRow, _ tables: StoreTables, _ log: Log) {
-        self.base = base
-        self.tables = tables
-        self.log = log
-    }
-
-    func announce(_ byteCount: Int, _ session: PostgreSQLSession) {
-        var figures = MemberState.Figures()
-        let percent = min(UInt64(byteCount) * 100 / max(base.byteCount, 1), 100)
-        figures.role = StoreTables.fetchingRole(base.number, percent: percent)
-        // Only what people read is missing if this fails, and a base that is replaced twice meanwhile.
-        _ = try? session.run(tables.announcement(figures, version: CommandRouter.version))
-    }
-
-    mutating func note(_ byteCount: Int, _ session: PostgreSQLSession) {
-        let now = BootClock.milliseconds()
-        guard now >= reported + 1_000 else { return }
-        reported = now
-        announce(byteCount, session)
-        log(.info, "base_progress", ["bytes": String(byteCount), "of": String(base.byteCount)])
     }
 }

@@ -12,7 +12,7 @@ struct LeaseSpread {
     /// - Parameters:
     ///   - own: the address of this server.
     ///   - leaders: the address of the leader of each store that has one.
-    ///   - servers: the addresses of the servers that serve all stores.
+    ///   - servers: the addresses of the servers that can lead all stores.
     /// - Returns: a store of this server, and who shall lead it: the server that leads the fewest, if it leads at least
     ///   two fewer than this one. At most one in ten seconds.
     mutating func look(

@@ -230,7 +230,7 @@ final class PlacesTable {
         places.log(.info, "cluster_store_handed_over", ["store": move.store, "server": move.server])
     }
 
-    /// The addresses of the servers that serve all stores; nil while that is not known.
+    /// The addresses of the servers that can lead all stores; nil while that is not known.
     private func servers(_ session: PostgreSQLSession) throws -> Set<String>? {
         let names = places.stores.filter { $0.place == nil }.map(\.tables.name)
         var found: Set<String>?

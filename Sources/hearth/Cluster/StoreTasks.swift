@@ -51,7 +51,7 @@ final class StoreTasks: Sendable {
         wake()
     }
 
-    /// The addresses of the servers that serve the store; nil if they are not known now.
+    /// The addresses of the servers that can lead the store; nil if they are not known now.
     var servers: Set<String>? {
         state.withLock { state in
             guard let readAt = state.readAt else { return nil }
@@ -61,7 +61,7 @@ final class StoreTasks: Sendable {
 
     // MARK: The side of the store's database
 
-    /// The addresses of the servers that serve the store were read.
+    /// The addresses of the servers that can lead the store were read.
     func note(_ servers: Set<String>) {
         state.update { state in
             state.servers = servers

@@ -32,7 +32,8 @@ enum StoreMigration {
         from source: String, to target: String, store name: String, bases: String?, _ progress: ProgressLine
     ) throws {
         if let problem = PostgreSQLConnection.libraryProblem { throw CommandFailure(problem) }
-        let tables = StoreTables(name: name, advertised: "")
+        // In the list of servers while a base is read.
+        let tables = StoreTables(name: name, advertised: "hearth migrate")
         var line = progress
         defer { line.clear() }
         switch (isDatabase(source), isDatabase(target)) {
@@ -282,7 +283,10 @@ private struct ClusterToDirectory {
         for base in try bases.continued(session) {
             do {
                 let total = Int(clamping: base.byteCount)
+                var announcement = BaseAnnouncement(base, tables, session)
+                defer { announcement.end() }
                 try bases.fetch(base, session, to: copy, marking: mark) { bytes in
+                    _ = announcement.note(bytes)
                     line.update(WorkProgress("fetching the base", done: bytes, total: total, .bytes))
                 }
                 return LogReader(session, tables, of: row.lease.store, after: base.place)

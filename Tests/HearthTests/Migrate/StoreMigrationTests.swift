@@ -311,4 +311,30 @@ struct StoreMigrationTests {
         await client.close()
         #expect(server.stop() == 0)
     }
+
+    @Test
+    func `A base that a migration reads is announced, and no lease is handed over to what reads one`() async throws {
+        let source = try ServerProcess(data: data)
+        #expect(try set(source.port, "c/d", 1).status == 0)
+        #expect(source.stop() == 0)
+        #expect(try migrate(data, database.address).status == 0)
+        let tables = StoreTables(name: "main", advertised: "test:1")
+        let session = try PostgreSQLSession(address: database.address)
+        let base = try #require(BaseRow(try session.run(tables.lastBase)))
+        // The migration waits while it reads the base.
+        try session.run(SQLStatement(script: "BEGIN; LOCK TABLE \(base.location.text) IN ACCESS EXCLUSIVE MODE"))
+        let migration = HearthProcess(["migrate", "--from", database.address, "--to", directory.path(of: "back")])
+        try migration.start()
+        let others = try PostgreSQLSession(address: database.address)
+        let announced = SQLStatement("SELECT role FROM hearth.servers WHERE store = 'main'")
+        try await eventually("the base is announced: \(migration.errors)") {
+            try others.run(announced).map { $0.text(0) } == [StoreTables.fetchingRole(base.number, percent: 0)]
+        }
+        #expect(try others.run(StoreTables.servers(of: ["main"])).isEmpty)
+        #expect(try others.run(StoreTables.servers(ofEach: ["main"])).isEmpty)
+        try session.run(SQLStatement(script: "COMMIT"))
+        migration.waitForEnd()
+        #expect(migration.status == 0, "\(migration.errors)")
+        #expect(try others.run(announced).isEmpty)
+    }
 }
