@@ -35,13 +35,21 @@ final class MoveDriver {
         var releasedAt: UInt64?
     }
 
+    /// A move that has ended here. If the row stays it is driven again, later each time, without a line in the log.
+    private struct Ended {
+        let generation: UInt64
+        var count = 0
+        /// In milliseconds.
+        var againAt: UInt64 = 0
+    }
+
     private let moves: DatabaseMoves
     private let served: [ServedStore]
     /// With the home database.
     private let session: KeptSession
     private var actives: [DatabaseName: Active] = [:]
-    /// The moves of databases that were found in both stores.
-    private var twice: [DatabaseName: UInt64] = [:]
+    /// Moves that have ended here, and are still in their rows.
+    private var ended: [DatabaseName: Ended] = [:]
     /// When the rows are looked at again, in milliseconds.
     private var lookAt: UInt64 = 0
 
@@ -52,6 +60,8 @@ final class MoveDriver {
     private static let quietMilliseconds: UInt64 = 5
     private static let pauseMillisecondsMin: UInt64 = 20
     private static let pauseMillisecondsMax: UInt64 = 1_000
+    /// How long a move that has ended here is not driven again at most.
+    private static let endedMillisecondsMax: UInt64 = 60_000
 
     init(_ moves: DatabaseMoves, _ served: [ServedStore]) {
         self.moves = moves
@@ -94,18 +104,29 @@ final class MoveDriver {
                 let source = moves.own.first(where: { moves.stores[$0].tables.name == move.source }), leads(source)
             else { continue }
             wanted[name] = move
-            if actives[name] == nil {
+            if actives[name] == nil, mayDrive(name, move) {
                 actives[name] = Active(name: name, source: source, move: move, documents: row.documents)
+                if ended[name] != nil { continue }
                 moves.log(
                     .info, "database_move_driven",
                     ["database": row.name, "from": move.source, "to": move.target, "note": row.note])
             }
         }
         endAll { wanted[$0.name]?.generation != $0.move.generation }
+        ended = ended.filter { wanted[$0.key]?.generation == $0.value.generation }
         for active in Array(actives.values) { actives[active.name] = try note(active, session) }
         for index in moves.own {
             moves.stores[index].moveFigures.change { $0.active = actives.values.count { $0.source == index } }
         }
+    }
+
+    /// Whether a move that is in a row is driven now.
+    private func mayDrive(_ name: DatabaseName, _ move: DatabaseMove) -> Bool {
+        guard let last = ended[name], last.generation == move.generation else {
+            ended[name] = nil
+            return true
+        }
+        return SystemClock.monotonicMilliseconds() >= last.againAt
     }
 
     private func leads(_ index: Int) -> Bool { served[index].isOpen && moves.stores[index].holdsLease }
@@ -161,6 +182,7 @@ final class MoveDriver {
             do {
                 let step = active.move.step
                 let reply = try answer(&active)
+                try giveUpIfRefused(active, reply)
                 active.move.receive(reply)
                 if reply.isProgress(in: step) { (active.failures, active.note) = (0, "") }
             } catch {
@@ -218,10 +240,16 @@ final class MoveDriver {
         case .released where tenure.generation == active.move.generation && tenure.target == active.move.target: break
         case .released:
             // The table was restored to before that move. What is left here is older than what the other store has.
-            return try giveUp(
+            try giveUp(
                 active, "the store \(tenure.target) has got the database by an earlier move: move it there first")
-        case .absent: return try giveUp(active, "nothing was ever written to the database")
-        default: return .sourceRefuses
+            return .sourceRefuses
+        case .absent:
+            try giveUp(active, "nothing was ever written to the database")
+            return .sourceRefuses
+        case .receiving, .discarded:
+            // The table was restored to before it left this store.
+            try giveUp(active, "the store \(active.move.source) does not have the database")
+            return .sourceRefuses
         }
         let chunk: MoveChunk
         do throws(RequestError) {
@@ -229,7 +257,8 @@ final class MoveDriver {
                 of: active.name, generation: active.move.generation, after: progress.bytes)
         } catch {
             guard error.code == .notFound || error.code == .failedPrecondition else { throw error }
-            return try giveUp(active, error.message)
+            try giveUp(active, error.message)
+            return .sourceRefuses
         }
         active.chunk = chunk.bytes
         active.documents += UInt64(chunk.documents)
@@ -247,13 +276,36 @@ final class MoveDriver {
                 isEmpty: chunk.bytes.isEmpty, isShort: chunk.isCaughtUp && !waitsForIndexes, isReleased: isReleased))
     }
 
-    /// Gives a move up that cannot reach its end: nothing is in the database, or it is being deleted.
-    private func giveUp(_ active: Active, _ note: String) throws -> DatabaseMove.Reply {
-        let statement = StoreTables.givingUp("\(active.name)", generation: active.move.generation, note: note)
-        if try session.run(statement).isEmpty { throw MoveFailure.isAnnounced(note) }
+    /// Gives a move up that the target will never take: the table was restored to before a later move, or to before the
+    /// target got the database.
+    private func giveUpIfRefused(_ active: Active, _ reply: DatabaseMove.Reply) throws {
+        let (name, target) = ("\(active.name)", active.move.target)
+        switch reply {
+        case .targetRefuses:
+            try giveUp(active, "the store \(target) knows of a later move of the database: move it again")
+        case .owned(let generation) where generation != active.move.generation:
+            let message = "the store \(target) has the database by another way"
+            guard try giveUp(active, message) else { break }
+            moves.log(.error, "database_twice", ["database": name, "message": message])
+        default: break
+        }
+    }
+
+    /// Gives a move up that cannot reach its end: nothing is in the database, it is being deleted, or a store is not as
+    /// the row has it.
+    ///
+    /// - Returns: false if the row is that of another move by now.
+    /// - Throws: also if the row says that the source releases the database.
+    @discardableResult private func giveUp(_ active: Active, _ note: String) throws -> Bool {
+        let (name, generation) = ("\(active.name)", active.move.generation)
+        if try session.run(StoreTables.givingUp(name, generation: generation, note: note)).isEmpty {
+            let row = StoreTables.moveRows(try session.run(StoreTables.row(of: name))).first?.row
+            guard let row, row.movingTo != nil, row.generation == generation else { return false }
+            throw MoveFailure.isAnnounced(note)
+        }
         moves.places.look()
-        moves.log(.warning, "database_move_given_up", ["database": "\(active.name)", "message": note])
-        return .sourceRefuses
+        moves.log(.warning, "database_move_given_up", ["database": name, "message": note])
+        return true
     }
 
     private func release(_ active: inout Active) throws -> DatabaseMove.Reply {
@@ -298,6 +350,15 @@ final class MoveDriver {
         return address
     }
 
+    /// A move that is in its row all the same, for example since the table was restored, is not driven for some time.
+    private func noteEnd(of active: Active) {
+        var last = ended[active.name] ?? Ended(generation: active.move.generation)
+        let pause = min(Self.intervalMilliseconds << UInt64(min(last.count, 6)), Self.endedMillisecondsMax)
+        last.count += 1
+        last.againAt = SystemClock.monotonicMilliseconds() + pause
+        ended[active.name] = last
+    }
+
     /// Whether a move has ended for this server; writes that to the log.
     private func isOver(_ active: Active) -> Bool {
         guard case .ended(let end) = active.move.step else { return false }
@@ -316,14 +377,11 @@ final class MoveDriver {
                     "database": name, "from": source, "to": target, "documents": String(active.documents),
                     "pause_ms": pause.map(String.init) ?? "",
                 ])
-        case .superseded:
+        case .superseded where ended[active.name] == nil:
             moves.log(.info, "database_move_superseded", ["database": name, "from": source, "to": target])
-        case .conflict where twice[active.name] == active.move.generation: break
-        case .conflict:
-            twice[active.name] = active.move.generation
-            let message = "the store \(target) has the database by another way"
-            moves.log(.error, "database_twice", ["database": name, "message": message])
+        case .superseded, .conflict: break
         }
+        noteEnd(of: active)
         return true
     }
 }

@@ -310,6 +310,56 @@ struct ClusterMoveTests {
         try expectSound(nodes)
     }
 
+    /// Changes the row of the database, while no server runs.
+    private func change(_ assignments: String, _ nodes: [ClusterNode]) throws {
+        for node in nodes { #expect(node.stop() == 0) }
+        _ = try query { try $0.run(SQLStatement(script: "UPDATE hearth.databases SET \(assignments)")) }
+        for node in nodes { try node.start() }
+    }
+
+    /// A move that no store can bring to its end is given up, with a reason, and was begun once by each leader at most.
+    private func expectGivenUp(_ reason: String, _ nodes: [ClusterNode]) async throws {
+        try await eventually("the move is given up: \(logs(nodes))") { try row().row.movingTo == nil }
+        let note = try row().note
+        #expect(note.contains(reason), "\(note)")
+        let driven = nodes.reduce(0) { $0 + $1.log.components(separatedBy: "event=database_move_driven").count - 1 }
+        #expect(driven <= nodes.count, "\(logs(nodes))")
+    }
+
+    @Test
+    func `A move to a store that has the database by another way is given up`() async throws {
+        let nodes = try await start()
+        try await expectCommit(1, nodes)
+        let source = try row().row.store
+        let target = source == "main" ? "b" : "main"
+        // The table was restored to before the database, which was then made in the other store too.
+        try change("store = '\(target)'", nodes)
+        try await expectCommit(2, nodes)
+        try change("moving_to = '\(source)', generation = generation + 1", nodes)
+        try await expectGivenUp("the store \(source) has the database by another way", nodes)
+        #expect(try row().row.store == target)
+        #expect(nodes.contains { $0.log.contains("event=database_twice") }, "\(logs(nodes))")
+        try await expectCommit(3, nodes)
+        try expectSound(nodes)
+    }
+
+    @Test
+    func `A move to a store that knows of a later one is given up, and another one comes to its end`() async throws {
+        let nodes = try await start()
+        try await expectCommit(1, nodes)
+        let source = try row().row.store
+        let target = source == "main" ? "b" : "main"
+        for store in [target, source] { #expect(try move(to: store, nodes[0]).status == 0) }
+        // The table was restored to before both, and a move has the number of the first.
+        try change("generation = 1, moving_to = '\(target)'", nodes)
+        try await expectGivenUp("the store \(target) knows of a later move", nodes)
+        try await expectCommit(2, nodes)
+        let moved = try move(to: target, nodes[0])
+        #expect(moved.status == 0, "\(moved) \(logs(nodes))")
+        try await expectCommit(3, nodes)
+        try expectSound(nodes)
+    }
+
     @Test
     func `A move that is given up at once leaves the database where it was, or has come to its end`() async throws {
         let nodes = try await start()
