@@ -30,8 +30,10 @@ extension Cluster {
             let session = try connect()
             defer { session.close() }
             let start = BaseStart(bases: bases(of: row.lease.store), session: session, log: log)
-            let outcome = try start.attempt(to: directory) { [tables] directory in
-                try ClusterFile.write(tables.name, row.lease.store, timeline: row.timeline, in: directory)
+            let outcome = try interruptibly {
+                try start.attempt(to: directory) { [tables] directory in
+                    try ClusterFile.write(tables.name, row.lease.store, timeline: row.timeline, in: directory)
+                }
             }
             guard case .waits(let why) = outcome else { return }
             if why != reported { log(.error, "base_waiting", ["store": tables.name, "message": why]) }
@@ -41,6 +43,13 @@ extension Cluster {
             }
             SystemThread.sleep(microseconds: 1_000_000)
         }
+    }
+
+    /// Does what may take hours. A signal ends the process at once, unless it serves other stores meanwhile.
+    private func interruptibly<Output>(_ body: () throws -> Output) rethrows -> Output {
+        let start = isServed ? nil : InterruptibleStart(log)
+        defer { start?.end() }
+        return try body()
     }
 
     /// Looks whether this server could start again if it gave up its state.

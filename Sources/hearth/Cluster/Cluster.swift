@@ -388,6 +388,9 @@ final class Cluster: Sendable {
     /// The store is served from now on, whether it is open or not.
     func bind(_ served: ServedStore) { self.served.update { $0 = served } }
 
+    /// Whether the server has begun to serve its stores.
+    var isServed: Bool { served.withLock { $0 != nil } }
+
     /// The store is about to be closed.
     /// - Parameter milliseconds: how long commits may still wait for the database.
     func endMember(withinMilliseconds milliseconds: UInt64) {

@@ -174,9 +174,10 @@ final class ClusterStores: Sendable {
     /// The server is ending: what waits for the database gets some seconds more.
     func beginStopping() {
         security.stop()
-        for moves in moves { moves.stop() }
+        for moves in moves { moves.beginStopping() }
         places?.stop()
         for member in members { member.beginStopping() }
+        for moves in moves { moves.waitForEnd() }
     }
 
     /// Ends the members. The stores are closed.

@@ -66,17 +66,20 @@ final class DatabaseMoves: Sendable {
         state.update { $0.thread = thread }
     }
 
-    /// Ends the thread. Moves are continued by the servers that lead then.
-    func stop() {
-        let (thread, clients) = state.update { state in
+    /// No further step is begun, and calls that are under way fail. Moves are continued by the servers that lead then.
+    /// Does not wait.
+    func beginStopping() {
+        let clients = state.update { state in
             state.isStopping = true
             defer { state.clients = [:] }
-            return (state.thread.take(), state.clients.values)
+            return state.clients.values
         }
-        // Ends calls that are under way.
         Task { for client in clients { await client.close() } }
-        thread?.join()
     }
+
+    /// Waits until the thread has ended. A commit that it waits for may wait for the database of its store, as long as
+    /// the member of the store does.
+    func waitForEnd() { state.update { $0.thread.take() }?.join() }
 
     var isStopping: Bool { state.withLock { $0.isStopping } }
 

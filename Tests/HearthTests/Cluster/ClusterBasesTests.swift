@@ -360,4 +360,32 @@ struct ClusterBasesTests {
         }
         try expectSound(nodes)
     }
+
+    @Test
+    func `A signal ends a server that fills its directory from a base`() async throws {
+        let first = try node("first", small)
+        try first.start()
+        try fill(first, from: 0)
+        try await waitForBases(1, first)
+        let session = try PostgreSQLSession(address: database.address)
+        let tables = StoreTables(name: "main", advertised: "test:1")
+        let base = try #require(BaseRow(try session.run(tables.lastBase)))
+        // The new server waits while it reads the base.
+        try session.run(SQLStatement(script: "BEGIN; LOCK TABLE \(base.location.text) IN ACCESS EXCLUSIVE MODE"))
+        let second = HearthProcess([
+            "serve", "--data", directory.path(of: "second"), "--port", "0", "--cluster", database.address,
+            "--advertise", "127.0.0.1:1",
+        ])
+        try second.start()
+        try await eventually("it reads the base: \(second.errors)") { second.errors.contains("event=base_fetching") }
+        second.signal(SIGTERM)
+        second.waitForEnd()
+        #expect(second.status == -SIGTERM, "\(second.errors)")
+        session.close()
+        // The next start begins again.
+        let third = try node("second", small)
+        try third.start()
+        try await expect(third, has: 20)
+        try expectSound([first, third])
+    }
 }

@@ -361,6 +361,31 @@ struct ClusterMoveTests {
     }
 
     @Test
+    func `A server ends while the release of a database waits for its PostgreSQL`() async throws {
+        let nodes = try await start()
+        try await expectCommit(1, nodes)
+        let source = try row().row.store
+        let target = source == "main" ? "b" : "main"
+        let victim = try await leader(of: source, nodes)
+        let other = try #require(nodes.first { $0 !== victim })
+        let session = try PostgreSQLSession(address: databases.home)
+        defer { session.close() }
+        // Commits of the source wait.
+        try session.run(SQLStatement(script: "BEGIN; LOCK TABLE hearth.log_\(source)_0 IN SHARE MODE"))
+        #expect(try move(to: target, other, ["--no-wait"]).status == 0)
+        let waiting = SQLStatement("SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'RowExclusiveLock'")
+        try await eventually("the release waits: \(logs(nodes))") {
+            try row().row.isReleasing && query { try $0.run(waiting).first?.number(0) ?? 0 } > 0
+        }
+        #expect(victim.stop() == 0, "\(victim.log.suffix(2_000))")
+        try session.run(SQLStatement(script: "COMMIT"))
+        try victim.start()
+        try await eventually("the move comes to its end: \(logs(nodes))") { try row().row.store == target }
+        try await expectCommit(2, nodes)
+        try expectSound(nodes)
+    }
+
+    @Test
     func `A move that is given up at once leaves the database where it was, or has come to its end`() async throws {
         let nodes = try await start()
         let client = try ClusterWriter.client(of: nodes[0])
