@@ -55,15 +55,21 @@ package final class DocumentStore: Sendable {
         try DocumentStore(configuration)
     }
 
+    /// Whose records alone change a directory that is opened without its cluster or its source; nil for an independent
+    /// one.
+    private static func leader(_ configuration: StoreConfiguration) throws -> String? {
+        if configuration.engine.sharedLog != nil { return nil }
+        if let store = try ClusterFile.read(in: configuration.directory) { return "the cluster of \(store)" }
+        return try ReplicaFile.source(in: configuration.directory)
+    }
+
     private init(_ configuration: StoreConfiguration) throws {
         self.configuration = configuration
         databases = DatabaseDirectory(
             maximum: configuration.databasesMax, bytesMax: configuration.databaseBytesMax,
             admits: configuration.admitsDatabase)
-        // The cache of a cluster is changed by records of the cluster alone.
-        let cached = configuration.engine.sharedLog == nil ? try ClusterFile.read(in: configuration.directory) : nil
         standing = WriteStanding(
-            leader: configuration.leader ?? cached.map { "the cluster of \($0)" }, holdsLease: configuration.holdsLease)
+            leader: try configuration.leader ?? Self.leader(configuration), holdsLease: configuration.holdsLease)
         let follows = !standing.takesWrites
         if configuration.engine.sharedLog != nil {
             replication.derivedSpaces.want()

@@ -451,4 +451,32 @@ struct ReplicaTests {
         #expect(timeline > late)
         #expect(server.stop() == 0)
     }
+
+    @Test
+    func `A command without a server changes nothing in the directory of a replica`() async throws {
+        let source = try source()
+        let client = try TestClient(source)
+        try await client.set("c/a", number: 1)
+        let replica = try replica(of: source)
+        try await expect(replica, "c/a", is: 1)
+        #expect(replica.stop() == 0)
+        let indexes = directory.path(of: "indexes.json")
+        let field = #"{"fieldPath": "n", "order": "ASCENDING"}, {"fieldPath": "m", "order": "ASCENDING"}"#
+        let text = #"{"indexes": [{"collectionGroup": "c", "queryScope": "COLLECTION", "fields": ["# + field + "]}]}"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: indexes))
+        let applied = try HearthBinary.run(["indexes", "apply", indexes, "--data", copy])
+        #expect(applied.status == 1 && applied.errors.contains("is a replica"), "\(applied)")
+        let read = try HearthBinary.run(["get", "c/a", "--data", copy])
+        #expect(read.status == 0 && read.output.contains("\"n\":1"), "\(read)")
+        let backup = try HearthBinary.run(["backup", directory.path(of: "backup"), "--data", copy])
+        #expect(backup.status == 0, "\(backup)")
+
+        try await client.set("c/a", number: 2)
+        let again = try self.replica(of: source)
+        try await expect(again, "c/a", is: 2)
+        #expect(!again.process.errors.contains("event=replica_outdated"), "\(again.process.errors)")
+        await client.close()
+        #expect(again.stop() == 0)
+        #expect(source.stop() == 0)
+    }
 }
