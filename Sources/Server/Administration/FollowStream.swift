@@ -377,6 +377,8 @@ private struct FollowSource: Sendable {
                 return "the replica has commits that this server does not have"
             }
         } catch let error as StorageError where error.code == .versionTooOld {
+            // The log begins after the last commit, for example since the server has ended in order.
+            if store.publishedVersion.microseconds == request.version { return nil }
             return "the commits after those of the replica are not in the log any more"
         }
         if records.version.microseconds == request.version { return nil }

@@ -479,4 +479,25 @@ struct ReplicaTests {
         #expect(again.stop() == 0)
         #expect(source.stop() == 0)
     }
+
+    @Test
+    func `A new replica of a source whose log is empty copies it once`() async throws {
+        let first = try ServerProcess(data: data)
+        let client = try TestClient(first)
+        try await client.set("c/a", number: 1)
+        await client.close()
+        #expect(first.stop() == 0)
+        let source = try source()
+        let replica = try replica(of: source)
+        try await eventually("it follows: \(replica.process.errors)") {
+            replica.process.errors.contains("event=following")
+        }
+        #expect(!replica.process.errors.contains("event=replica_outdated"), "\(replica.process.errors)")
+        let again = try TestClient(source)
+        try await again.set("c/a", number: 2)
+        await again.close()
+        try await expect(replica, "c/a", is: 2)
+        #expect(replica.stop() == 0)
+        #expect(source.stop() == 0)
+    }
 }
