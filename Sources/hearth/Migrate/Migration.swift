@@ -196,7 +196,9 @@ struct Migration: Sendable {
                     note("caught up as of \(MigrationState.text(time))")
                 }
                 if let goal, time >= goal { return time }
-            case .stop: goal = try await source.patience.call { try await source.now() }
+            case .stop:
+                note("following what the source has now; a second signal ends at once, and --resume continues")
+                goal = try await source.patience.call { try await source.now() }
             case .silent: if let goal { return max(goal, reached ?? goal) }
             case .failed(let error): throw error
             }
@@ -264,15 +266,25 @@ private final class Heartbeat: Sendable {
     var age: Duration { ContinuousClock().now - last.withLock { $0 } }
 }
 
-/// Turns SIGINT and SIGTERM into calls.
+/// Turns the first SIGINT or SIGTERM into a call. The next one ends the process.
 private final class Signals {
     private let sources: [any DispatchSourceSignal]
 
+    /// Whether there was a signal. Thread-safe.
+    private final class First: Sendable {
+        let isOver = Atomic<Bool>(false)
+    }
+
     init(_ handler: @escaping @Sendable () -> Void) {
+        let first = First()
         sources = [SIGINT, SIGTERM].map { number in
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number)
-            source.setEventHandler(handler: handler)
+            source.setEventHandler {
+                // As a shell reports the end of a process by a signal.
+                if first.isOver.exchange(true, ordering: .relaxed) { exit(128 + number) }
+                handler()
+            }
             source.resume()
             return source
         }

@@ -189,6 +189,24 @@ struct MigrateTests {
     }
 
     @Test
+    func `A second signal ends a migration whose source is away`() async throws {
+        let source = try ServerProcess(data: directory.path(of: "source"))
+        let target = try ServerProcess(data: directory.path(of: "target"))
+        let client = try TestClient(source)
+        try await client.set("c/a", number: 1)
+        await client.close()
+        let process = try follow(source.port, target.port, [])
+        #expect(process.waitForError("caught up"), "\(process.errors)")
+        source.kill()
+        process.signal(SIGINT)
+        #expect(process.waitForError("a second signal ends at once"), "\(process.errors)")
+        process.signal(SIGINT)
+        process.waitForEnd()
+        #expect(process.status == 128 + SIGINT, "\(process.errors)")
+        #expect(target.stop() == 0)
+    }
+
+    @Test
     func `Collections of the root that are new are followed, with what is below them, and those of an empty source`()
         async throws
     {
