@@ -186,7 +186,7 @@ struct PowerCut {
         let named = manifest.runs.flatMap { $0.parts.flatMap { RunFormat.fileNames($0.file, $0.kind) } }.sorted()
         let runs = Files.names(in: directory + "/runs").filter { $0 != "MANIFEST" && $0 != "space" }
         if runs != named { return "the files of runs are \(runs), the manifest names \(named)" }
-        let names = Files.names(in: directory).filter { !$0.hasSuffix(".new") }
+        let names = Files.names(in: directory).filter { !$0.hasSuffix(".new") && $0 != CompanionFiles.archived }
         if names != ["FORMAT", "IDENTITY", "LOCK", "TIMELINE", "log", "runs"] { return "there are the files \(names)" }
         let log = Files.names(in: directory + "/log").filter { !$0.hasSuffix(".log") && $0 != "reserve" }
         return log == [] ? nil : "the log has the files \(log)"
