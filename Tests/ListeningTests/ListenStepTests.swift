@@ -3,9 +3,10 @@
 import Basics
 import DocumentModel
 import FirestoreMessages
-import Listening
 import TestSupport
 import Testing
+
+@testable import Listening
 
 @Suite(.timeLimit(.minutes(20)))
 struct ListenStepTests {
@@ -39,8 +40,13 @@ struct ListenStepTests {
             let step = session.next(into: &output)
             bytesMax = max(bytesMax, session.heldBytes + output.count)
             switch step {
-            case .waiting: return (documents, bytesMax)
-            case .yielding: harness.hub.continueReads()
+            case .waiting:
+                if !session.isWaitingForStorage { return (documents, bytesMax) }
+                try waitUntil("storage is ready") {
+                    harness.hub.continueReads()
+                    return !session.isWaitingForStorage
+                }
+            case .yielding: continue
             case .failed(let error): throw error
             case .message:
                 let message = try ListenResponse(wire: output.bytes)
