@@ -38,8 +38,9 @@ package final class QueryMatcher: Sendable {
         self.cursors = cursors
         self.condition = condition
         let tested = Set(filter.fieldTests.map(\.path))
-        requiredFields = order.fields.filter { !tested.contains($0) }
-        walks = filter.walks + requiredFields.count + order.fields.count
+        let ordered = order.fields
+        requiredFields = ordered.filter { !tested.contains($0) }
+        walks = filter.walks + requiredFields.count + ordered.count
     }
 
     /// Whether the query without offset and limit returns the document.
