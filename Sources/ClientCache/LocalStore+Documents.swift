@@ -18,25 +18,19 @@ extension LocalStore {
     }
 
     /// What the program would see of a document without the batches from a number on.
-    package func state(of name: String, before number: UInt64) throws(RequestError) -> MaybeDocument {
+    ///
+    /// - Parameter unstored: what the server has sent about the document, if the store had no room for it.
+    package func state(
+        of name: String, before number: UInt64, with unstored: RemoteUpdate? = nil
+    ) throws(RequestError) -> MaybeDocument {
         guard let path = path(name) else { return .unknown }
         defer { finishReading() }
         let (location, pending) = (LocalLocation(path: path), batches(of: path))
-        guard let last = pending.last, last.number >= number else { return try visibleState(location) }
+        let hasLater = pending.last.map { $0.number >= number } ?? false
+        if !hasLater, unstored == nil { return try visibleState(location) }
         var state = try remoteState(location)
+        if let unstored, let newer = Self.newer(unstored, than: try remoteVersion(location)) { state = newer }
         for batch in pending where batch.number < number { _ = overlay.apply(batch, path: path, to: &state) }
-        return state
-    }
-
-    /// What the program would see of a document without the batches from a number on, if the store had room for what
-    /// the server has sent about it.
-    package func state(after update: RemoteUpdate, before number: UInt64) throws(RequestError) -> MaybeDocument {
-        guard let path = path(update.name) else { return .unknown }
-        defer { finishReading() }
-        let location = LocalLocation(path: path)
-        var state = try remoteState(location)
-        if let newer = Self.newer(update, than: try remoteVersion(location)) { state = newer }
-        for batch in batches(of: path) where batch.number < number { _ = overlay.apply(batch, path: path, to: &state) }
         return state
     }
 

@@ -129,10 +129,7 @@ extension SyncEngine {
                     isKept = try keep([update], changing: &changes)
                     if !changes.isEmpty { broadcast(changes) }
                 }
-                let state =
-                    isKept
-                    ? try store.state(of: name, before: start.nextBatch)
-                    : try store.state(after: update, before: start.nextBatch)
+                let state = try store.state(of: name, before: start.nextBatch, with: isKept ? nil : update)
                 let found = state.document.map { SnapshotRow(name: name, document: VisibleDocument($0)) }
                 return .success(ReadResult(rows: found.map { [$0] } ?? [], isFromCache: false))
             } catch {
@@ -326,12 +323,7 @@ extension SyncEngine {
         var found: [UTF8Text: VisibleDocument?] = [:]
         let results = Set(reply.documents.map { UTF8Text($0.name) })
         for name in results.union((store.pendingNames + recent).map { UTF8Text($0) }) {
-            let state =
-                if let update = unstored[name] {
-                    try store.state(after: update, before: start.nextBatch)
-                } else {
-                    try store.state(of: name.string, before: start.nextBatch)
-                }
+            let state = try store.state(of: name.string, before: start.nextBatch, with: unstored[name])
             guard let document = state.document else { continue }
             let isOwn = document.hasPendingWrites || document.updateMicroseconds > readMicroseconds
             guard results.contains(name) || isOwn, matches(query, name.string, document) else { continue }
