@@ -34,30 +34,6 @@ extension FirestoreService {
         }
     }
 
-    /// An empty page of a listing.
-    func page(of message: ListDocumentsRequest) -> ListingPage {
-        let size = Int(message.pageSize)
-        let limit = size == 0 ? limits.listPageDocuments : min(size, limits.listPageDocuments)
-        return ListingPage(limit: limit, byteLimit: limits.listPageBytes)
-    }
-
-    /// Ends the call with a page.
-    ///
-    /// - Parameter documents: the documents as the response has them.
-    func send(
-        _ call: Call, _ page: ListingPage, _ documents: [UInt8], of message: ListDocumentsRequest,
-        in database: DatabaseName
-    ) {
-        let path = Array("\(message.collectionID)/_".utf8)
-        counters.countReads(page.documents, path.byteSpan, of: "\(database)")
-        succeed(call) { writer in
-            writer.append(documents)
-            if let next = page.nextToken {
-                ListDocumentsResponseWriter.append(nextPageToken: next.text, to: &writer)
-            }
-        }
-    }
-
     /// The document that a parent names, nil for the documents root.
     func parentDocument(_ parent: String) throws(RequestError) -> DocumentPath? {
         try parent.withUTF8Span { (bytes) throws(RequestError) in
@@ -67,15 +43,44 @@ extension FirestoreService {
     }
 }
 
-/// A page by name, made in steps between which other calls have their turn. A step waits for storage beside the loop.
-private final class NameListing {
-    private let service: FirestoreService
-    private let call: Call
-    private let message: ListDocumentsRequest
-    private let point: ReadPoint
+/// One page, made in steps between which other calls have their turn. A step waits for storage beside the loop.
+class Listing {
+    let service: FirestoreService
+    let call: Call
+    let message: ListDocumentsRequest
+    let point: ReadPoint
+    var page: ListingPage
+    /// The documents of the page as the response has them.
+    var documents = ByteBuffer(capacity: 256)
+
+    /// - Parameter page: an empty one.
+    init(
+        _ service: FirestoreService, _ call: Call, _ message: ListDocumentsRequest, at point: ReadPoint,
+        _ page: ListingPage
+    ) {
+        self.service = service
+        self.call = call
+        self.message = message
+        self.point = point
+        self.page = page
+    }
+
+    /// Ends the call with the page.
+    func send() {
+        let path = Array("\(message.collectionID)/_".utf8)
+        service.counters.countReads(page.documents, path.byteSpan, of: "\(point.database)")
+        service.succeed(call) { writer in
+            writer.append(documents.bytes)
+            if let next = page.nextToken {
+                ListDocumentsResponseWriter.append(nextPageToken: next.text, to: &writer)
+            }
+        }
+    }
+}
+
+/// A page by name.
+private final class NameListing: Listing {
     private let parent: DocumentPath?
-    private var page: ListingPage
-    private var documents = ByteBuffer(capacity: 256)
     /// The collection to be listed next; nil if it is to be found.
     private var collectionID: String?
     /// Where it continues; nil at its start.
@@ -87,12 +92,8 @@ private final class NameListing {
         _ service: FirestoreService, _ call: Call, _ message: ListDocumentsRequest, at point: ReadPoint,
         after token: PageToken?
     ) throws(RequestError) {
-        self.service = service
-        self.call = call
-        self.message = message
-        self.point = point
         parent = try service.parentDocument(message.parent)
-        page = service.page(of: message)
+        super.init(service, call, message, at: point, ListingPage(of: message, service.limits))
         if !message.collectionID.isEmpty { collectionID = message.collectionID }
         guard let token else { return }
         guard case .document(let collection, let document) = token else {
@@ -106,9 +107,7 @@ private final class NameListing {
     func findMore() throws(RequestError) {
         let (before, byteCount) = (page, documents.count)
         do throws(RequestError) {
-            if try listNext() {
-                return service.send(call, page, documents.copyBytes(), of: message, in: point.database)
-            }
+            if try listNext() { return send() }
         } catch {
             guard error.isPending else { throw error }
             // The collection is listed again.
@@ -178,9 +177,11 @@ struct ListingPage {
     /// Set when there is more than the page holds.
     var nextToken: PageToken?
 
-    init(limit: Int, byteLimit: Int) {
-        self.limit = limit
-        self.byteLimit = byteLimit
+    /// An empty page.
+    init(of message: ListDocumentsRequest, _ limits: ServiceLimits) {
+        let size = Int(message.pageSize)
+        limit = size == 0 ? limits.listPageDocuments : min(size, limits.listPageDocuments)
+        byteLimit = limits.listPageBytes
     }
 
     /// Whether another entry may follow those that take so many bytes. A page holds at least one.

@@ -7,17 +7,10 @@ internal import DocumentStore
 internal import FirestoreMessages
 internal import QueryEngine
 
-/// A page by an order, made in steps between which other calls have their turn. A step waits for storage beside the
-/// loop.
-final class OrderListing {
-    private let service: FirestoreService
-    private let call: Call
-    private let message: ListDocumentsRequest
-    private let point: ReadPoint
+/// A page by an order.
+final class OrderListing: Listing {
     private let orders: [Order]
     private var run: QueryExecution
-    private var page: ListingPage
-    private var documents = ByteBuffer(capacity: 256)
     /// Of the last document.
     private var lastName: [UInt8] = []
     private var lastValues: [EncodedValue] = []
@@ -29,11 +22,7 @@ final class OrderListing {
         _ service: FirestoreService, _ call: Call, _ message: ListDocumentsRequest, at point: ReadPoint,
         after token: PageToken?
     ) throws(RequestError) {
-        self.service = service
-        self.call = call
-        self.message = message
-        self.point = point
-        page = service.page(of: message)
+        let page = ListingPage(of: message, service.limits)
         var query = try message.query()
         orders = query.orderBy
         if let token {
@@ -45,6 +34,7 @@ final class OrderListing {
         let whole = query
         run = QueryExecution(
             try message.parent.withUTF8Span { (parent) throws(RequestError) in try QueryPlan(whole, parent: parent) })
+        super.init(service, call, message, at: point, page)
     }
 
     /// Looks for results until the page is complete.
@@ -60,7 +50,7 @@ final class OrderListing {
             // The results before are on the page.
             return service.repeatWhenReady(call) { _ in try self.findMore() }
         }
-        service.send(call, page, documents.copyBytes(), of: message, in: point.database)
+        send()
     }
 
     private func append(_ result: borrowing QueryRow) throws(RequestError) -> PageControl {
