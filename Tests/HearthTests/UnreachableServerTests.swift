@@ -99,23 +99,13 @@ struct UnreachableServerTests {
 
 /// A server of this machine that answers every connection as a web server would.
 private final class ForeignServer: Sendable {
-    let port: UInt16
+    let port: Int
     private let descriptor: Int32
 
     init() throws {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                precondition(bind(descriptor, $0, length) == 0 && listen(descriptor, 8) == 0, "no port")
-                precondition(getsockname(descriptor, $0, &length) == 0)
-            }
-        }
+        let (descriptor, port) = try LoopbackSocket.listen()
         self.descriptor = descriptor
-        port = UInt16(bigEndian: address.sin_port)
+        self.port = port
         Thread.detachNewThread {
             let answer = Array("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".utf8)
             while true {

@@ -21,15 +21,7 @@ final class SocketSession {
     func flush() {
         var output = ByteBuffer()
         session.takeOutput(into: &output)
-        let bytes = output.copyBytes()
-        var sent = 0
-        while sent < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                Glibc.send(descriptor, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL))
-            }
-            if count <= 0 { return }
-            sent += count
-        }
+        _ = LoopbackSocket.send(output.copyBytes(), to: descriptor)
     }
 
     /// Receives once and sends what follows.

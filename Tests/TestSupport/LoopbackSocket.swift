@@ -30,6 +30,20 @@ package enum LoopbackSocket {
         return nil
     }
 
+    /// Sends all bytes.
+    /// - Returns: false when the peer has closed the connection, or the time for sending is over.
+    package static func send(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL))
+            }
+            if count <= 0 { return false }
+            sent += count
+        }
+        return true
+    }
+
     /// A port for a server of a test, which can end and come back on it.
     ///
     /// Until this process ends, the system gives the port to no other program that asks for any port, and to no

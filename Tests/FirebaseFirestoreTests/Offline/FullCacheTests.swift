@@ -33,12 +33,11 @@ import Testing
         private let directory = TemporaryDirectory("full-cache")
         private let configuration: LocalStore.Configuration
         let isFull = Flag()
-        let isHeld = Flag()
         /// How often the disk had no room.
         let refusals = Counter()
-        let database = ScriptedDatabase()
+        let commits: HeldCommits
         let engine: SyncEngine
-        private let server: FakeServer
+        var database: ScriptedDatabase { commits.database }
 
         init() throws {
             let name = try DatabaseName(project: "p")
@@ -51,14 +50,11 @@ import Testing
                 return ENOSPC
             }
             self.configuration = configuration
-            let server = try FakeServer { [isHeld, database] call in
-                call.method == .commit && isHeld.isSet ? .fail(.unavailable, "later") : database.react(to: call)
-            }
-            self.server = server
-            isHeld.set(true)
+            let commits = try HeldCommits()
+            self.commits = commits
             engine = try SyncEngine(
                 configuration,
-                makeClient: { (_) throws(RequestError) in try HearthClient(.init(address: server.address)) },
+                makeClient: { (_) throws(RequestError) in try HearthClient(.init(address: commits.server.address)) },
                 pendingWrites: PendingWrites()
             ) { $0() }
         }
@@ -153,7 +149,7 @@ import Testing
         let accepted = try scene.fill { error in if error == nil { acknowledged.withLock { $0 += 1 } } }
         let isSettled = Flag()
         _ = scene.engine.whenWritesAreSettled { error in if error == nil { isSettled.set(true) } }
-        scene.isHeld.set(false)
+        scene.commits.release()
         try await eventually("the server has taken all writes") { acknowledged.withLock { $0 } == accepted }
         #expect(scene.engine.hasPendingWrites && !isSettled.isSet, "the cache cannot say that they are acknowledged")
         scene.isFull.set(false)
@@ -189,7 +185,7 @@ import Testing
         defer { FirebaseLog.setSink(nil) }
         let acknowledged = Mutex(0)
         let accepted = try scene.fill { error in if error == nil { acknowledged.withLock { $0 += 1 } } }
-        scene.isHeld.set(false)
+        scene.commits.release()
         try await eventually("the server has taken all writes") { acknowledged.withLock { $0 } == accepted }
         // The user's token comes again and again.
         for _ in 0..<5 { scene.engine.userChanged("ada") }
@@ -226,7 +222,7 @@ import Testing
         let ids = (0..<accepted).map { "d\($0)" } + ["large"]
         #expect(try await scene.readAll() == [.success(ids)])
         scene.isFull.set(false)
-        scene.isHeld.set(false)
+        scene.commits.release()
         try await eventually("the writes are acknowledged") { !scene.engine.hasPendingWrites }
         #expect(try await scene.readAll() == [.success(ids)])
         let store = try await scene.reopened()

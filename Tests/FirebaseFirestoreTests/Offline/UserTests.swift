@@ -41,31 +41,40 @@ struct UserTests {
         }
     }
 
+    /// Ada has written 1 and bob 2 to one document. The program is ada's, and the server has not taken either write.
+    private struct TwoWriters {
+        let commits: HeldCommits
+        let program: Program
+        let reference: DocumentReference
+
+        init() async throws {
+            commits = try HeldCommits()
+            program = Program(commits.server)
+            let reference = program.firestore.document("c/d")
+            self.reference = reference
+            reference.setData(["n": 1], completion: nil)
+            await commits.server.waitForCalls(1)
+            #expect(await UserTests.number(reference) == 1)
+            program.become("bob")
+            try await eventually("bob does not see what ada has written") { await UserTests.number(reference) == nil }
+            reference.setData(["n": 2], completion: nil)
+            #expect(await UserTests.number(reference) == 2)
+            program.become("ada")
+            try await eventually("ada sees what ada has written") { await UserTests.number(reference) == 1 }
+        }
+    }
+
     private static func number(_ reference: DocumentReference) async -> Int? {
         (try? await reference.getDocument(source: .cache))?.get("n") as? Int
     }
 
     @Test
     func `Another user sees other pending writes, and none is sent with another user's token`() async throws {
+        let writers = try await TwoWriters()
+        let (program, firestore) = (writers.program, writers.program.firestore)
+        let (server, database) = (writers.commits.server, writers.commits.database)
         // The writes differ in the last byte of `fields`, the number.
-        let isHeld = Mutex(true)
-        let database = ScriptedDatabase()
-        let server = try FakeServer { call in
-            call.method == .commit && isHeld.withLock { $0 } ? .fail(.unavailable, "later") : database.react(to: call)
-        }
-        let program = Program(server)
-        let firestore = program.firestore
-        let reference = firestore.document("c/d")
-        reference.setData(["n": 1], completion: nil)
-        await server.waitForCalls(1)
-        #expect(await Self.number(reference) == 1)
-        program.become("bob")
-        try await eventually("bob does not see what ada has written") { await Self.number(reference) == nil }
-        reference.setData(["n": 2], completion: nil)
-        #expect(await Self.number(reference) == 2)
-        program.become("ada")
-        try await eventually("ada sees what ada has written") { await Self.number(reference) == 1 }
-        isHeld.withLock { $0 = false }
+        writers.commits.release()
         // Bob's write may be sent before: a call that leaves before the pool has ada's token shows bob's.
         try await eventually("ada's write is sent") { database.writes.contains { $0.fields.last == 1 } }
         program.become("bob")
@@ -129,21 +138,9 @@ struct UserTests {
 
     @Test
     func `A total that waits while the user changes waits for the writes of the new user`() async throws {
-        let isHeld = Mutex(true)
-        let database = ScriptedDatabase()
-        let server = try FakeServer { call in
-            call.method == .commit && isHeld.withLock { $0 } ? .fail(.unavailable, "later") : database.react(to: call)
-        }
-        let program = Program(server)
-        let firestore = program.firestore
-        let reference = firestore.document("c/d")
-        reference.setData(["n": 1], completion: nil)
-        await server.waitForCalls(1)
-        program.become("bob")
-        try await eventually("bob does not see what ada has written") { await Self.number(reference) == nil }
-        reference.setData(["n": 2], completion: nil)
-        program.become("ada")
-        try await eventually("ada sees what ada has written") { await Self.number(reference) == 1 }
+        let writers = try await TwoWriters()
+        let (program, firestore, reference) = (writers.program, writers.program.firestore, writers.reference)
+        let database = writers.commits.database
         // What the server has of both users when a wait ends.
         let ends = Mutex<[String: [UInt8?]]>([:])
         for (name, scope) in [
@@ -158,7 +155,7 @@ struct UserTests {
         program.become("bob")
         try await eventually("bob sees what bob has written") { await Self.number(reference) == 2 }
         #expect(ends.withLock { $0 } == ["another collection": []])
-        isHeld.withLock { $0 = false }
+        writers.commits.release()
         try await eventually("both waits have ended") { ends.withLock { $0.count } == 3 }
         for (name, writes) in ends.withLock({ $0 }) where name != "another collection" {
             #expect(writes.contains(2), "\(name)")

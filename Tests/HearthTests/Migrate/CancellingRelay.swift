@@ -44,7 +44,7 @@ final class CancellingRelay: Sendable {
 
         func carryRequests() {
             while let bytes = Self.receive(client, atLeast: 1, atMost: 65_536) {
-                Self.send(bytes, to: server)
+                _ = LoopbackSocket.send(bytes, to: server)
             }
             shutdown(server, Int32(SHUT_WR))
         }
@@ -60,7 +60,7 @@ final class CancellingRelay: Sendable {
                     if kind == Self.reset || (kind <= Self.headers && head[4] & Self.endStream != 0) {
                         streams.remove(stream)
                     }
-                    Self.send(head + payload, to: client)
+                    _ = LoopbackSocket.send(head + payload, to: client)
                 }
             }
             shutdown(client, Int32(SHUT_WR))
@@ -70,7 +70,7 @@ final class CancellingRelay: Sendable {
             answered.withLock { streams in
                 defer { streams = [] }
                 for stream in streams {
-                    Self.send([0, 0, 4, Self.reset, 0] + stream + [0, 0, 0, Self.cancel], to: client)
+                    _ = LoopbackSocket.send([0, 0, 4, Self.reset, 0] + stream + [0, 0, 0, Self.cancel], to: client)
                 }
                 return streams.count
             }
@@ -93,17 +93,6 @@ final class CancellingRelay: Sendable {
                 count += received
             }
             return Array(bytes[..<count])
-        }
-
-        private static func send(_ bytes: [UInt8], to descriptor: Int32) {
-            var sent = 0
-            while sent < bytes.count {
-                let count = bytes.withUnsafeBytes {
-                    Glibc.send(descriptor, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL))
-                }
-                if count <= 0 { return }
-                sent += count
-            }
         }
     }
 }

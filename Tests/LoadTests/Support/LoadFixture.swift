@@ -74,15 +74,7 @@ final class RawConnection {
     func send(_ bytes: [UInt8]) -> Bool {
         var timeout = timeval(tv_sec: 10, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
-        var sent = 0
-        while sent < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                Glibc.send(descriptor, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL))
-            }
-            if count <= 0 { return false }
-            sent += count
-        }
-        return true
+        return LoopbackSocket.send(bytes, to: descriptor)
     }
 
     /// Reads until the server closes the connection or nothing comes for ten seconds; nil in the latter case.
