@@ -121,7 +121,9 @@ package final class HearthProcess: @unchecked Sendable {
 
     package var identifier: Int32 { process.processIdentifier }
     package var isRunning: Bool { process.isRunning }
+    /// Standard output as read so far; the last lines of a running process may be missing: ``waitForLine(prefix:)``.
     package var output: String { collected.withLock { String(decoding: $0.output, as: UTF8.self) } }
+    /// Standard error as read so far; the last lines of a running process may be missing: ``waitForError(_:)``.
     package var errors: String { collected.withLock { String(decoding: $0.errors, as: UTF8.self) } }
     /// The exit status, or minus the signal that ended it; for a process that has ended.
     package var status: Int32 {
