@@ -16,6 +16,18 @@ extension DecodingSession {
         return index
     }
 
+    /// Opens a frame that is at the key or element that another frame is at now. Paths through it stay the same when
+    /// the other one reads on.
+    func pin(_ frame: Int) throws -> Int {
+        let original = unsafe state.pointee.frames[frame]
+        let pinned = try unsafe pushFrame(
+            original.kind, parent: original.parent, firstEntry: state.pointee.entryCount)
+        unsafe state.pointee.frames[pinned].index = original.index
+        unsafe state.pointee.frames[pinned].keyTable = unsafe original.keyTable
+        if original.hasDynamicKey, let key = unsafe state.pointee.dynamicKeys[frame] { note(key, inFrame: pinned) }
+        return pinned
+    }
+
     @inline(never)
     private func growFrames() throws {
         let capacity = unsafe state.pointee.frameCapacity

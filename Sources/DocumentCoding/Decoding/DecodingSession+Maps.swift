@@ -309,7 +309,7 @@ extension DecodingSession {
         return unsafe place(of: table.pointee.names[index].name, inFrame: slot.pointee.frame)
     }
 
-    /// Finds the entry of a name; -1 if there is none.
+    /// Finds the entry of a name; -1 if there is none. Then the frame is at no key.
     func find(_ name: String, frame index: Int) -> Int {
         let frame = unsafe state.pointee.frames + index
         unsafe frame.pointee.keyTable = nil
@@ -318,6 +318,12 @@ extension DecodingSession {
         let found = name.withUTF8 { unsafe place(of: UnsafeRawBufferPointer($0), inFrame: index) }
         if found >= 0 { unsafe frame.pointee.index = found }
         return found
+    }
+
+    /// Has a frame be at a key that neither a table nor an entry has.
+    func note(_ key: any CodingKey, inFrame index: Int) {
+        unsafe state.pointee.frames[index].hasDynamicKey = true
+        unsafe state.pointee.dynamicKeys[index] = key
     }
 }
 

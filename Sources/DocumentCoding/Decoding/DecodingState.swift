@@ -3,7 +3,8 @@
     enum Kind: UInt8 { case map, array }
 
     var kind: Kind
-    /// The frame of the map or array that holds this one; -1 for the document.
+    /// The frame of the map or array that holds this one, which may be pinned (``DecodingSession/pin(_:)``); -1 for
+    /// the document.
     var parent: Int
     /// The range of the map's entries on the stack of entries.
     var firstEntry: Int
@@ -97,8 +98,9 @@ struct DecodedEntry {
 
     /// Values nest no deeper than this; past it decoding throws. The server's limit is 20.
     static let depthMax = 100
-    /// Frames at once, those of kept containers among them.
-    static let framesMax = 1 << 15
+    /// Frames at once, those of kept containers among them. A document has at most 32,768 maps and arrays, and a nested
+    /// container takes two frames.
+    static let framesMax = 1 << 16
 }
 
 /// What a thread's decodings know of the types they met, and the pool of their sessions; see `CoderTables`.

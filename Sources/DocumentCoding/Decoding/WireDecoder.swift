@@ -226,15 +226,15 @@ struct WireUnkeyedDecodingContainer: UnkeyedDecodingContainer {
     }
 
     mutating func nestedContainer<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        try element(type) { try WireDecoder(session: $0, value: $1, parent: $2).container(keyedBy: type) }
+        try element(type) { try WireDecoder(session: $0, value: $1, parent: $0.pin($2)).container(keyedBy: type) }
     }
 
     mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        try element([Any].self) { try WireDecoder(session: $0, value: $1, parent: $2).unkeyedContainer() }
+        try element([Any].self) { try WireDecoder(session: $0, value: $1, parent: $0.pin($2)).unkeyedContainer() }
     }
 
     mutating func superDecoder() throws -> any Decoder {
-        try element((any Decoder).self) { WireDecoder(session: $0, value: $1, parent: $2) }
+        try element((any Decoder).self) { try WireDecoder(session: $0, value: $1, parent: $0.pin($2)) }
     }
 }
 

@@ -48,15 +48,16 @@ import Glibc
     }
 
     @inline(never)
-    private func findByName(_ key: Key) throws -> Int {
+    private func findByName(_ key: some CodingKey) throws -> Int {
         let (session, frame) = unsafe (slot.pointee.session, slot.pointee.frame)
         if frame < 0 { throw decodingHandleOutlived() }
         if unsafe !session.state.pointee.usesDefaultKeys {
-            unsafe session.state.pointee.frames[frame].hasDynamicKey = true
-            unsafe session.state.pointee.dynamicKeys[frame] = key
+            session.note(key, inFrame: frame)
             return unsafe session.state.pointee.convertedKeys[frame]?[key.stringValue] ?? -1
         }
-        return session.find(key.stringValue, frame: frame)
+        let entry = session.find(key.stringValue, frame: frame)
+        if entry < 0 { session.note(key, inFrame: frame) }
+        return entry
     }
 
     @inline(__always)
@@ -201,30 +202,24 @@ import Glibc
     func nestedContainer<NestedKey: CodingKey>(
         keyedBy type: NestedKey.Type, forKey key: Key
     ) throws -> KeyedDecodingContainer<NestedKey> {
-        try read(type, key) { try WireDecoder(session: $0, value: $1, parent: $2).container(keyedBy: type) }
+        try decoder(of: try value(key)).container(keyedBy: type)
     }
 
     func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
-        try read([Any].self, key) { try WireDecoder(session: $0, value: $1, parent: $2).unkeyedContainer() }
+        try decoder(of: try value(key)).unkeyedContainer()
     }
 
-    func superDecoder() throws -> any Decoder {
-        let frame = unsafe slot.pointee.frame
-        if frame < 0 { throw decodingHandleOutlived() }
-        let name =
-            unsafe session.state.pointee.usesDefaultKeys
-            ? session.find(PathKey.superKey.stringValue, frame: frame)
-            : session.state.pointee.convertedKeys[frame]?[PathKey.superKey.stringValue] ?? -1
-        return superDecoder(entry: name, frame: frame)
-    }
+    func superDecoder() throws -> any Decoder { try superDecoder(ofEntry: findByName(PathKey.superKey)) }
 
-    func superDecoder(forKey key: Key) throws -> any Decoder {
-        superDecoder(entry: try find(key), frame: unsafe slot.pointee.frame)
-    }
+    func superDecoder(forKey key: Key) throws -> any Decoder { try superDecoder(ofEntry: find(key)) }
 
     /// A missing value is seen as null.
-    private func superDecoder(entry: Int, frame: Int) -> any Decoder {
-        let value = entry < 0 ? ValueRange(start: 0, end: 0) : session.value(ofEntry: entry)
-        return WireDecoder(session: session, value: value, parent: frame)
+    private func superDecoder(ofEntry entry: Int) throws -> WireDecoder {
+        try decoder(of: entry < 0 ? ValueRange(start: 0, end: 0) : session.value(ofEntry: entry))
+    }
+
+    /// The decoder of the value of the key that was asked for last. Its path stays when this container reads on.
+    private func decoder(of value: ValueRange) throws -> WireDecoder {
+        WireDecoder(session: session, value: value, parent: try session.pin(unsafe slot.pointee.frame))
     }
 }

@@ -16,7 +16,10 @@ import Testing
         case other(String)
     }
 
-    private func failure<T: Decodable>(_ type: T.Type, _ fields: MapValue) -> (Failure, String)? {
+    private func failure<T: Decodable>(
+        _ type: T.Type, _ fields: MapValue, by decoder: FirestoreDecoder? = nil
+    ) -> (Failure, String)? {
+        let decoder = decoder ?? self.decoder
         func path(_ context: DecodingError.Context) -> String {
             context.codingPath.map(\.stringValue).joined(separator: "/")
         }
@@ -157,6 +160,115 @@ import Testing
         }
         #expect(
             try decoder.decode(Field<Mixed>.self, ["v": [1, nil, "x", ["v": 2]]]).v.texts == ["1", "null", "x", "{2}"])
+    }
+
+    enum Keys: String, CodingKey { case a, b, c }
+
+    /// A key with any name.
+    struct Name: CodingKey {
+        var stringValue: String
+        var intValue: Int? { nil }
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+
+    /// Opens its nested containers, then reads `b`, and then what it has opened.
+    struct Late: Decodable {
+        enum Way: Int, Decodable { case keyed, unkeyed, decoder, element }
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: Keys.self)
+            let way = try container.decode(Way.self, forKey: .c)
+            switch way {
+            case .keyed:
+                let nested = try container.nestedContainer(keyedBy: Name.self, forKey: .a)
+                _ = try container.decode(Int.self, forKey: .b)
+                #expect(nested.codingPath.map(\.stringValue) == ["v", "a"])
+                _ = try nested.decode(Int.self, forKey: Name(stringValue: "x"))
+            case .unkeyed:
+                var nested = try container.nestedUnkeyedContainer(forKey: .a)
+                _ = try container.decode(Int.self, forKey: .b)
+                #expect(nested.codingPath.map(\.stringValue) == ["v", "a"])
+                _ = try nested.decode(Int.self)
+            case .decoder:
+                let nested = try container.superDecoder(forKey: .a)
+                _ = try container.decode(Int.self, forKey: .b)
+                #expect(nested.codingPath.map(\.stringValue) == ["v", "a"])
+                _ = try Int(from: nested)
+            case .element:
+                var list = try container.nestedUnkeyedContainer(forKey: .a)
+                let first = try list.nestedContainer(keyedBy: Name.self)
+                var second = try list.nestedUnkeyedContainer()
+                let third = try list.superDecoder()
+                _ = try list.decode(Int.self)
+                #expect(second.codingPath.map(\.stringValue) == ["v", "a", "Index 1"])
+                #expect(third.codingPath.map(\.stringValue) == ["v", "a", "Index 2"])
+                _ = try second.decode(Int.self)
+                _ = try first.decode(Int.self, forKey: Name(stringValue: "x"))
+            }
+        }
+    }
+
+    @Test func `An error names the value that was read, also if its container was opened before others were read`() {
+        func late(_ way: Late.Way, _ value: Value) -> Failure? {
+            let value: Value = ["a": value, "b": 1, "c": .integer(Int64(way.rawValue))]
+            return failure(Field<Late>.self, ["v": value])?.0
+        }
+        #expect(late(.keyed, ["x": "text"]) == .typeMismatch("v/a/x"))
+        #expect(late(.keyed, [:]) == .keyNotFound("v/a"))
+        #expect(late(.unkeyed, ["text"]) == .typeMismatch("v/a/Index 0"))
+        #expect(late(.decoder, "text") == .typeMismatch("v/a"))
+        #expect(late(.element, [["x": "text"], [1], 2, 3]) == .typeMismatch("v/a/Index 0/x"))
+        #expect(late(.element, [["x": 1], ["text"], 2, 3]) == .typeMismatch("v/a/Index 1/Index 0"))
+    }
+
+    @Test func `The decoder of an absent value has its key in the path`() {
+        struct OfClass: Decodable {
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: Keys.self)
+                _ = try container.decodeIfPresent(Int.self, forKey: .c)
+                _ = try Int(from: container.superDecoder())
+            }
+        }
+        struct OfKey: Decodable {
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: Keys.self)
+                _ = try Int(from: container.superDecoder(forKey: .b))
+            }
+        }
+        struct OfName: Decodable {
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: Name.self)
+                _ = try container.decodeIfPresent(Int.self, forKey: Name(stringValue: "a"))
+                _ = try Int(from: container.superDecoder(forKey: Name(stringValue: "z")))
+            }
+        }
+        for fields: MapValue in [[:], ["a": 1, "c": 3]] {
+            #expect(failure(OfClass.self, fields)?.0 == .valueNotFound("super"))
+            #expect(failure(OfKey.self, fields)?.0 == .valueNotFound("b"))
+            #expect(failure(OfName.self, fields)?.0 == .valueNotFound("z"))
+            #expect(failure(Field<OfName>.self, ["v": .map(fields)])?.0 == .valueNotFound("v/z"))
+        }
+        let snake = FirestoreDecoder()
+        snake.keyDecodingStrategy = .convertFromSnakeCase
+        #expect(failure(OfClass.self, ["a": 1], by: snake)?.0 == .valueNotFound("super"))
+    }
+
+    @Test func `An array of as many maps as a document can have is read with nested containers`() throws {
+        struct Counted: Decodable {
+            var count = 0
+            init(from decoder: any Decoder) throws {
+                var list = try decoder.unkeyedContainer()
+                while !list.isAtEnd {
+                    _ = try list.nestedContainer(keyedBy: Keys.self)
+                    count += 1
+                }
+            }
+        }
+        // An empty map counts 32 bytes, and the array of them is in a document.
+        let count = (1 << 20) / 32 - 2
+        let maps = [Value](repeating: [:], count: count)
+        #expect(try decoder.decode(Field<Counted>.self, ["v": .array(maps)]).v.count == count)
     }
 
     @Test func `A missing document is nil for an optional, an error otherwise`() throws {
