@@ -23,9 +23,11 @@ struct RequiredField: Hashable {
 
     /// Calls `body` with the hash of the field's value in a document, or with those of its elements.
     ///
-    /// - Parameter key: a writer that is reused.
-    func forEachHash(in fields: RawSpan, _ key: inout ByteBuffer, _ body: (Int) -> Void) {
-        guard let value = DocumentBytes.value(at: path, in: fields) else { return }
+    /// - Parameters:
+    ///   - index: that of the document, if there is one.
+    ///   - key: a writer that is reused.
+    func forEachHash(in fields: RawSpan, by index: FieldIndex?, _ key: inout ByteBuffer, _ body: (Int) -> Void) {
+        guard let value = DocumentBytes.value(at: path, in: fields, by: index) else { return }
         switch kind {
         case .field: body(Self.hash(of: value, &key))
         case .element:

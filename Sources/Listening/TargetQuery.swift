@@ -89,16 +89,17 @@ final class TargetQuery {
     }
 
     /// Notes the sort keys of a change, which its targets compare with their windows.
-    func noteSortKeys(of change: StoreChange, _ matchedBefore: Bool, _ matches: Bool) {
+    func noteSortKeys(of change: StoreChange, by indexes: ChangeIndexes, _ matchedBefore: Bool, _ matches: Bool) {
         guard isWindow else { return }
-        changedKeys.before = matchedBefore ? sortKey(path: change.path, fields: change.before) : nil
-        changedKeys.after = matches ? sortKey(path: change.path, fields: change.after) : nil
+        let (path, before, after) = (change.path, change.before, change.after)
+        changedKeys.before = matchedBefore ? sortKey(path: path, fields: before, by: indexes.before) : nil
+        changedKeys.after = matches ? sortKey(path: path, fields: after, by: indexes.after) : nil
     }
 
     /// The sort key of a result.
-    func sortKey(path: RawSpan, fields: RawSpan) -> [UInt8] {
+    func sortKey(path: RawSpan, fields: RawSpan, by index: FieldIndex? = nil) -> [UInt8] {
         var key = ByteBuffer(capacity: 128)
-        guard matcher.appendSortKey(path: path, fields: fields, into: &key) else { return [] }
+        guard matcher.appendSortKey(path: path, fields: fields, by: index, into: &key) else { return [] }
         return key.copyBytes()
     }
 }

@@ -104,16 +104,38 @@ struct TargetRouter {
         _ change: StoreChange, _ index: QueryIndex, _ body: (Target, _ before: Bool, _ now: Bool) -> Void
     ) {
         let visit = changes
-        index.forEachCandidate(change) { query in
+        let indexes = ChangeIndexes(change, queryCount: index.queries.count)
+        index.forEachCandidate(change, by: indexes) { query in
             // A query is found by the values before and after.
             if query.lastChange == visit { return }
             query.lastChange = visit
-            let before = change.existedBefore && query.matcher.matches(path: change.path, fields: change.before)
-            let now = change.existsAfter && query.matcher.matches(path: change.path, fields: change.after)
+            let matcher = query.matcher
+            let before =
+                change.existedBefore && matcher.matches(path: change.path, fields: change.before, by: indexes.before)
+            let now = change.existsAfter && matcher.matches(path: change.path, fields: change.after, by: indexes.after)
             guard before || now else { return }
-            query.noteSortKeys(of: change, before, now)
+            query.noteSortKeys(of: change, by: indexes, before, now)
             for target in query.targets { body(target, before, now) }
         }
+    }
+}
+
+/// Where the fields of a changed document are, for all queries that it is compared with. Without them the time would
+/// grow with the product of fields and queries.
+struct ChangeIndexes {
+    let before: FieldIndex?
+    let after: FieldIndex?
+
+    /// Queries from which on an index is worth its cost, and the least bytes of such a document.
+    private static let (queriesMin, bytesMin) = (16, 4 << 10)
+
+    /// - Parameter queryCount: how many queries the change may be compared with.
+    init(_ change: StoreChange, queryCount: Int) {
+        func index(_ fields: RawSpan) -> FieldIndex? {
+            queryCount >= Self.queriesMin && fields.byteCount >= Self.bytesMin ? FieldIndex() : nil
+        }
+        before = index(change.before)
+        after = index(change.after)
     }
 }
 
@@ -142,16 +164,20 @@ struct QueryIndex {
     }
 
     /// Calls `body` with every query that a changed document may match before or after, some of them repeatedly.
-    func forEachCandidate(_ change: StoreChange, _ body: (TargetQuery) -> Void) {
+    func forEachCandidate(_ change: StoreChange, by indexes: ChangeIndexes, _ body: (TargetQuery) -> Void) {
         for query in others { body(query) }
         if byValue.isEmpty { return }
         var key = ByteBuffer(capacity: 64)
         for (field, queries) in byValue {
             if change.existedBefore {
-                field.forEachHash(in: change.before, &key) { for query in queries[$0] ?? [] { body(query) } }
+                field.forEachHash(in: change.before, by: indexes.before, &key) {
+                    for query in queries[$0] ?? [] { body(query) }
+                }
             }
             if change.existsAfter {
-                field.forEachHash(in: change.after, &key) { for query in queries[$0] ?? [] { body(query) } }
+                field.forEachHash(in: change.after, by: indexes.after, &key) {
+                    for query in queries[$0] ?? [] { body(query) }
+                }
             }
         }
     }

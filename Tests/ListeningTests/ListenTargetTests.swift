@@ -213,4 +213,56 @@ struct ListenTargetTests {
         #expect(client.targets[1]?.wasReset == false)
         #expect(client.targets[1]?.documents.keys.sorted() == ["c/a", "c/b", "c/new"])
     }
+
+    /// Queries over fields at any place of a large document, of each kind that a change is compared with.
+    private static func queries() throws -> [StructuredQuery] {
+        func query(
+            _ filter: Filter?, by order: String? = nil, start: Int64? = nil, limit: Int32? = nil
+        ) throws -> StructuredQuery {
+            var query = StructuredQuery(from: [CollectionSelector(collectionID: "c")], filter: filter, limit: limit)
+            if let order { query.orderBy = [Order(field: try FieldPath(order), direction: .descending)] }
+            if let start { query.startAt = Cursor(values: [EncodedValue(.integer(start))], before: true) }
+            return query
+        }
+        func filter(_ field: String, _ operation: FieldOperator, _ number: Int64) throws -> Filter {
+            .field(try FieldPath(field), operation, EncodedValue(.integer(number)))
+        }
+        var queries = [try query(nil), try query(nil, by: "none"), try query(filter("map.none", .greaterThan, 0))]
+        for place in [0, 1, 499, 998, 999] {
+            let (field, nested) = ("f\(place)", "map.n\(place / 2)")
+            queries += [
+                try query(filter(field, .greaterThan, 3)), try query(filter(nested, .lessThan, 4)),
+                try query(filter(field, .equal, 5)), try query(filter(nested, .notEqual, 5)),
+                try query(nil, by: field, start: 4), try query(nil, by: nested, limit: 1),
+                try query(.or([filter(field, .equal, 1), filter(nested, .greaterThan, 6)])),
+            ]
+        }
+        return queries
+    }
+
+    @Test
+    func `A change of a document with many fields reaches the queries that it concerns, whichever fields they name`()
+        throws
+    {
+        defer { finish() }
+        func fields(_ number: Int64, _ places: Range<Int>) -> [String: Value] {
+            var fields = Dictionary(uniqueKeysWithValues: places.map { ("f\($0)", Value.integer(number)) })
+            let nested = places.map { ("n\($0 / 2)", Value.integer(number + 1)) }
+            fields["map"] = .map(MapValue(Dictionary(nested) { first, _ in first }))
+            return fields
+        }
+        let queries = try Self.queries()
+        for (index, query) in queries.enumerated() { try client.listen(Int32(index + 1), to: .query(query)) }
+        try client.drain()
+        for (number, places) in [(0, 0..<1000), (5, 0..<1000), (2, 100..<999), (7, 1..<1000), (4, 0..<10)] {
+            try harness.set("c/a", fields(Int64(number), places))
+            try harness.set("c/b", fields(Int64(7 - number), places))
+            harness.hub.advance()
+            try client.drain()
+        }
+        try harness.delete("c/a")
+        harness.hub.advance()
+        try client.drain()
+        #expect(client.targets[1]?.documents.keys.sorted() == ["c/b"])
+    }
 }

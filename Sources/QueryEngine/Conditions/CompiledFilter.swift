@@ -65,11 +65,14 @@ struct CompiledFilter: Sendable {
     /// - Parameters:
     ///   - path: the document's path below `documents`.
     ///   - fields: its canonical field entries.
-    func matches(path: RawSpan, fields: RawSpan) -> Bool {
-        for index in fieldTests.indices where !fieldTests[index].matches(fields: fields) { return false }
-        for index in nameTests.indices where !nameTests[index].matches(path: path) { return false }
-        for index in alternatives.indices {
-            if !alternatives[index].contains(where: { $0.matches(path: path, fields: fields) }) { return false }
+    ///   - index: where they are, if it is known.
+    func matches(path: RawSpan, fields: RawSpan, by index: FieldIndex? = nil) -> Bool {
+        for place in fieldTests.indices where !fieldTests[place].matches(fields: fields, by: index) { return false }
+        for place in nameTests.indices where !nameTests[place].matches(path: path) { return false }
+        for place in alternatives.indices {
+            if !alternatives[place].contains(where: { $0.matches(path: path, fields: fields, by: index) }) {
+                return false
+            }
         }
         return true
     }

@@ -111,8 +111,10 @@ package struct FieldTest: Sendable {
     }
 
     /// Whether the field exists and meets the condition.
-    package func matches(fields: RawSpan) -> Bool {
-        guard let value = DocumentBytes.value(at: path, in: fields) else { return false }
+    ///
+    /// - Parameter index: that of the document, if there is one.
+    package func matches(fields: RawSpan, by index: FieldIndex? = nil) -> Bool {
+        guard let value = DocumentBytes.value(at: path, in: fields, by: index) else { return false }
         switch condition {
         case .equal: return isEqual(value)
         case .notEqual: return !EncodedValue.isNull(value) && !isEqual(value)

@@ -1,7 +1,7 @@
 // Whether a document is a result of a query: what transactions and listeners ask of single documents.
 
 package import Basics
-import DocumentModel
+package import DocumentModel
 
 /// The condition that makes a document a result of a query: scope, filter, fields that the order needs, cursors, and a
 /// further condition that listeners may have.
@@ -48,31 +48,33 @@ package final class QueryMatcher: Sendable {
     /// - Parameters:
     ///   - path: the document's path below `documents`.
     ///   - fields: its canonical field entries.
-    package func matches(path: RawSpan, fields: RawSpan) -> Bool {
-        guard scope.contains(path: path), matchesInScope(path: path, fields: fields) else { return false }
-        return cursors.isEverything || isBetweenCursors(path: path, fields: fields)
+    ///   - index: where they are, if it is known.
+    package func matches(path: RawSpan, fields: RawSpan, by index: FieldIndex? = nil) -> Bool {
+        guard scope.contains(path: path), matchesInScope(path: path, fields: fields, by: index) else { return false }
+        return cursors.isEverything || isBetweenCursors(path: path, fields: fields, by: index)
     }
 
     /// Appends the bytes by which a document is ordered among the results: two documents compare like their keys.
     ///
     /// - Returns: false if the document lacks an ordered field; the writer then holds a part.
-    package func appendSortKey(path: RawSpan, fields: RawSpan, into writer: inout ByteBuffer) -> Bool {
-        SortKey.append(path: path, fields: fields, order: order.components, into: &writer)
+    package func appendSortKey(
+        path: RawSpan, fields: RawSpan, by index: FieldIndex? = nil, into writer: inout ByteBuffer
+    ) -> Bool {
+        SortKey.append(path: path, fields: fields, by: index, order: order.components, into: &writer)
     }
 
     /// Whether a document's sort key lies between the query's cursors.
-    func isBetweenCursors(path: RawSpan, fields: RawSpan) -> Bool {
+    func isBetweenCursors(path: RawSpan, fields: RawSpan, by index: FieldIndex? = nil) -> Bool {
         var key = ByteBuffer(capacity: 128)
-        return SortKey.append(path: path, fields: fields, order: order.components, into: &key)
-            && cursors.contains(key: key.bytes)
+        return appendSortKey(path: path, fields: fields, by: index, into: &key) && cursors.contains(key: key.bytes)
     }
 
     /// Whether a document of the scope meets the filter and the condition and has the ordered fields; cursors are not
     /// looked at.
-    func matchesInScope(path: RawSpan, fields: RawSpan) -> Bool {
-        guard filter.matches(path: path, fields: fields) else { return false }
-        for index in requiredFields.indices
-        where DocumentBytes.value(at: requiredFields[index], in: fields) == nil {
+    func matchesInScope(path: RawSpan, fields: RawSpan, by index: FieldIndex? = nil) -> Bool {
+        guard filter.matches(path: path, fields: fields, by: index) else { return false }
+        for place in requiredFields.indices
+        where DocumentBytes.value(at: requiredFields[place], in: fields, by: index) == nil {
             return false
         }
         return condition?.holds(path: path, fields: fields) ?? true

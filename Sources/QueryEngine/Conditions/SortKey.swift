@@ -10,16 +10,19 @@ package import DocumentModel
 package enum SortKey {
     /// Appends a document's key.
     ///
+    /// - Parameter index: that of the document, if there is one.
     /// - Returns: false if the document lacks an ordered field and so is not a result; the writer then holds a part.
     package static func append(
-        path: RawSpan, fields: RawSpan, order: [Order], into writer: inout ByteBuffer
+        path: RawSpan, fields: RawSpan, by index: FieldIndex? = nil, order: [Order], into writer: inout ByteBuffer
     ) -> Bool {
-        for index in order.indices {
-            let isDescending = order[index].direction == .descending
-            if order[index].field.isDocumentName {
+        for place in order.indices {
+            let isDescending = order[place].direction == .descending
+            if order[place].field.isDocumentName {
                 append(path: path, descending: isDescending, into: &writer)
             } else {
-                guard let value = DocumentBytes.value(at: order[index].field, in: fields) else { return false }
+                guard let value = DocumentBytes.value(at: order[place].field, in: fields, by: index) else {
+                    return false
+                }
                 ValueKey.append(wireValue: value, descending: isDescending, into: &writer)
             }
         }

@@ -17,8 +17,8 @@ import Testing
         }
     }
 
-    private func value(at path: FieldPath, in bytes: [UInt8]) -> [UInt8]? {
-        guard let found = DocumentBytes.value(at: path, in: bytes.span.bytes) else { return nil }
+    private func value(at path: FieldPath, in bytes: [UInt8], by index: FieldIndex? = nil) -> [UInt8]? {
+        guard let found = DocumentBytes.value(at: path, in: bytes.span.bytes, by: index) else { return nil }
         return [UInt8](copying: found)
     }
 
@@ -35,6 +35,34 @@ import Testing
                 #expect(self.value(at: below, in: bytes) == nil)
             }
         }
+    }
+
+    @Test func `An index finds the fields that a walk finds, and walks each large map once`() throws {
+        let names = (0..<300).map { "n\(3 * $0)" }
+        let inner = MapValue(Dictionary(uniqueKeysWithValues: names.map { ($0, Value.string("\($0) in the map")) }))
+        var outer = Dictionary(uniqueKeysWithValues: names.map { ($0, Value.string($0)) })
+        outer["large"] = .map(inner)
+        outer["small"] = ["x": 1]
+        let bytes = MapValue(outer).documentBytes
+        let absent = (0..<300).flatMap { ["n\(3 * $0 + 1)", "large.n\(3 * $0 + 2)"] }
+        let others = ["large", "small", "small.x", "small.y", "a", "z", "large.a", "large.z", "n0.x"]
+        let index = FieldIndex()
+        for text in names + names.map({ "large.\($0)" }) + absent + others {
+            let path = try FieldPath(text)
+            #expect(value(at: path, in: bytes, by: index) == value(at: path, in: bytes), "\(text)")
+        }
+        #expect(index.mapCount == 2)
+    }
+
+    @Test func `An index finds fields that are not in order, and does no harm to bytes that are none`() throws {
+        var bytes: [UInt8] = []
+        for number in (0..<200).reversed() { bytes += (["n\(number)": 1] as MapValue).documentBytes }
+        let index = FieldIndex()
+        for number in 0..<201 {
+            #expect((value(at: try FieldPath("n\(number)"), in: bytes, by: index) != nil) == (number < 200))
+        }
+        let noise = [UInt8](repeating: 0xFF, count: 5_000)
+        #expect(value(at: try FieldPath("a"), in: noise, by: FieldIndex()) == nil)
     }
 
     @Test(arguments: [5, 6] as [UInt64])
