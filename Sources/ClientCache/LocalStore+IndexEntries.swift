@@ -119,6 +119,12 @@ extension LocalStore {
         return key
     }
 
+    /// How many documents the planner expects in all collections with index entries. For tests.
+    package func expectedDocumentCount() throws(RequestError) -> Int {
+        defer { finishReading() }
+        return try collections().values.reduce(0) { $0 + $1.documentCount }
+    }
+
     func set(documentCount: Int, of collection: [UInt8]) {
         indexes.collections?[collection]?.documentCount = documentCount
         indexes.changedCollections.insert(collection)

@@ -182,20 +182,22 @@ extension LocalStore {
             let id = [UInt8](copying: KeyedDocument.collectionID(ofDocument: path.bytes))
             if rules[id] != nil { changed.append((last, [UInt8](copying: value))) }
         }
+        var counts = indexes.visitedCounts
         for (key, value) in changed {
             try Self.writePath(key: key.byteSpan, value: value.byteSpan, into: &path)
             let id = [UInt8](copying: KeyedDocument.collectionID(ofDocument: path.bytes))
             guard let rules = rules[id] else { continue }
             try derive(key, path.copyBytes(), rules, from: [], to: try LocalRecord.fields(in: value.byteSpan))
             let collection = try collection(ofDocument: path.bytes)
-            indexes.visitedCounts[collection, default: 0] += 1
+            counts[collection, default: 0] += 1
         }
         let isLast = visited < documentsMax
         if isLast {
-            for (key, count) in indexes.visitedCounts { set(documentCount: count, of: key) }
+            for (key, count) in counts { set(documentCount: count, of: key) }
             for index in building { put(index.key, LocalIndex(index.index, .complete).encoded()) }
         }
         try commit()
+        indexes.visitedCounts = counts
         indexes.buildPosition = last + [0]
         if !isLast { return }
         indexes.set(indexes.all.map { $0.phase == .building ? LocalIndex($0.index, .complete) : $0 })

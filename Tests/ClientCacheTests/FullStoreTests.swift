@@ -151,6 +151,27 @@ struct FullStoreTests: LocalStoreFixture {
     }
 
     @Test
+    func `An index whose entries find no room is built later, and counts each document once`() async throws {
+        let disk = try Disk()
+        let store = disk.store
+        _ = try store.apply((0..<300).map { Self.found("d\($0)", Int64($0), at: 10) })
+        try store.setIndexes([
+            LocalIndexDefinition(collectionID: "c", field: try FieldPath("n"), isOfElements: false)
+        ])
+        let pending = try disk.fill().count
+        try disk.fillWithTargets()
+        for _ in 0..<3 {
+            let error = #expect(throws: RequestError.self) { try store.stepIndexes() }
+            #expect(error?.code == .resourceExhausted)
+        }
+        disk.setFull(false)
+        try await eventually("there is room again") { (try? store.stepIndexes()) != nil }
+        #expect(!store.hasIndexWork && store.completeIndexes == ["c (n)"])
+        #expect(try store.expectedDocumentCount() == 300 + pending)
+        #expect(try store.readEntryByteCount() == store.entryByteCount)
+    }
+
+    @Test
     func `Of many documents those before a commit that finds no room are stored, and the target is as before`()
         async throws
     {

@@ -32,7 +32,8 @@ extension SyncEngine {
         }
     }
 
-    /// Adds or removes index entries until none is left to do, a few at a time. On the engine's queue.
+    /// Adds or removes index entries until none is left to do, a few at a time. If the disk is full, it tries again
+    /// after a pause. On the engine's queue.
     func continueIndexes() {
         if isIndexing || isClosed || !store.hasIndexWork { return }
         isIndexing = true
@@ -45,8 +46,11 @@ extension SyncEngine {
         do throws(RequestError) {
             try store.stepIndexes()
         } catch {
-            return report(error)
+            indexFailure.occurred(error)
+            isIndexing = true
+            return queue.async(after: Self.pause) { [weak self] in self?.stepIndexes() }
         }
+        indexFailure.ended()
         continueIndexes()
     }
 }

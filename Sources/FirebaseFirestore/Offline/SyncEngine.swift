@@ -132,6 +132,7 @@ final class SyncEngine: @unchecked Sendable {
     var isChangingUserLater = false
     var userFailure = LastingFailure("change the user")
     var readFailure = LastingFailure("keep what is read")
+    var indexFailure = LastingFailure("build indexes")
     /// Time between two attempts to change a store whose disk is full.
     static let pause = DispatchTimeInterval.seconds(1)
     /// Calls that wait for pending writes.

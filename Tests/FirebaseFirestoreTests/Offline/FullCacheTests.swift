@@ -102,10 +102,10 @@ import Testing
             database.put(name(id), try Firestore.Encoder().documentBytes(["text": text]))
         }
 
-        /// Reads the collection `c` from the server.
+        /// Reads the collection `c`.
         ///
         /// - Returns: the results; more than one if the completion is called again.
-        func readAll() async throws -> [Result<[String], RequestError>] {
+        func readAll(_ source: FirestoreSource = .server) async throws -> [Result<[String], RequestError>] {
             let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
             let root = configuration.database.documentsRoot
             let read = SyncEngine.QueryRead(
@@ -113,7 +113,7 @@ import Testing
                 plan: try QueryPlan(query, parent: Array(root.utf8).byteSpan),
                 orders: [Order(field: .documentName, direction: .ascending)], isReversed: false)
             let results = Mutex<[Result<[String], RequestError>]>([])
-            engine.run(read, source: .server, cancellation: nil) { result in
+            engine.run(read, source: source, cancellation: nil) { result in
                 results.withLock { $0.append(result.map { $0.rows.map { String($0.name.dropFirst(root.count + 3)) } }) }
             }
             try await eventually("the query has a result") { results.withLock { !$0.isEmpty } }
@@ -245,6 +245,44 @@ import Testing
         #expect(try results[0].get().allSatisfy { !$0.hasPrefix("old") })
         scene.isFull.set(false)
         let store = try await scene.reopened()
+        store.close()
+    }
+
+    @Test
+    func `An index that the cache has no room for is built when there is room, and is in the log twice`() async throws {
+        let scene = try Scene()
+        let written = Mutex<[String]>([])
+        FirebaseLog.setSink { _, message in
+            if message.contains("index") { written.withLock { $0.append(message) } }
+        }
+        defer { FirebaseLog.setSink(nil) }
+        // The entries of the first step are larger than a segment of the log.
+        let names = (0..<10).map { "f\($0)" }
+        let text = String(repeating: "y", count: 600)
+        let fields = try Firestore.Encoder().documentBytes(Dictionary(uniqueKeysWithValues: names.map { ($0, text) }))
+        for number in 0..<300 { scene.database.put(scene.name("t\(number)"), fields) }
+        #expect(try await scene.readAll().map { try $0.get().count } == [300])
+        let definitions = try names.map { name in
+            LocalIndexDefinition(collectionID: "c", field: try DocumentModel.FieldPath(name), isOfElements: false)
+        }
+        scene.engine.setIndexes(definitions) { error in
+            #expect(error == nil)
+            scene.isFull.set(true)
+        }
+        try await eventually("there is no room for the entries") { !written.withLock { $0.isEmpty } }
+        // Each query would begin the next step.
+        for _ in 0..<5 { #expect(try await scene.readAll(.cache).map { try $0.get().count } == [300]) }
+        let before = scene.refusals.count
+        try await eventually("the cache has tried again and again") { scene.refusals.count > before + 2 }
+        scene.isFull.set(false)
+        try await eventually("the index is built") { written.withLock { $0.count } >= 2 }
+        #expect(
+            written.withLock { $0 } == [
+                "The local cache cannot build indexes, and tries again: The disk of the cache is full.",
+                "The local cache can build indexes again.",
+            ])
+        let store = try await scene.reopened()
+        #expect(store.completeIndexes == names.map { "c (\($0))" })
         store.close()
     }
 }
