@@ -12,6 +12,9 @@ struct LastingFailure {
 
     init(_ what: String) { self.what = what }
 
+    /// Whether the store could not do it when it was tried last.
+    var isLasting: Bool { logged != nil }
+
     /// The store could not do it.
     mutating func occurred(_ error: RequestError) {
         if logged != error {

@@ -133,6 +133,12 @@ final class SyncEngine: @unchecked Sendable {
     var userFailure = LastingFailure("change the user")
     var readFailure = LastingFailure("keep what is read")
     var indexFailure = LastingFailure("build indexes")
+    /// Whether the server is asked for the listeners after a pause, because the disk of the store had no room for what
+    /// it sent.
+    var isSuspended = false
+    /// The length of the next such pause.
+    var suspensionSeconds = 1
+    var listenFailure = LastingFailure("keep what listeners get")
     /// Time between two attempts to change a store whose disk is full.
     static let pause = DispatchTimeInterval.seconds(1)
     /// Calls that wait for pending writes.
@@ -297,13 +303,26 @@ final class SyncEngine: @unchecked Sendable {
         let channel = try channel(of: subject)
         channel.subscribers[id] = subscriber
         channelsOfListener[id] = channel
-        guard channel.watchID == nil, channel.wantsServer else {
+        guard channel.watchID == nil, channel.wantsServer, !isSuspended else {
             return deliver(channel.view.snapshot, to: id, of: channel)
         }
-        let target = try store.use(target: channel.canonical)
-        if target.hasResult { channel.view.hasCachedResult = true }
+        let target: LocalTarget
+        do throws(RequestError) {
+            target = try use(targetOf: channel)
+        } catch {
+            guard error.code == .resourceExhausted else { throw error }
+            deliver(channel.view.snapshot, to: id, of: channel)
+            return suspend(because: error)
+        }
         deliver(channel.view.snapshot, to: id, of: channel)
         try watch(channel, target)
+    }
+
+    /// The target of a channel, which is in use from now on.
+    func use(targetOf channel: Channel) throws(RequestError) -> LocalTarget {
+        let target = try store.use(target: channel.canonical)
+        if target.hasResult { channel.view.hasCachedResult = true }
+        return target
     }
 
     /// The view of a subject with its listeners; it is loaded now if there is none.
@@ -342,7 +361,7 @@ final class SyncEngine: @unchecked Sendable {
     }
 
     /// Begins to listen to the server.
-    private func watch(_ channel: Channel, _ target: LocalTarget) throws(RequestError) {
+    func watch(_ channel: Channel, _ target: LocalTarget) throws(RequestError) {
         channel.target = target
         let id = nextWatchID
         nextWatchID += 1
@@ -389,21 +408,26 @@ final class SyncEngine: @unchecked Sendable {
 
     /// Nobody asks the server for a channel any more.
     private func unwatch(_ channel: Channel) {
-        if let watchID = channel.watchID {
-            channelsOfWatch[watchID] = nil
-            stream?.remove(watchID)
-            // Nobody would find out that the server can be reached again.
-            if channelsOfWatch.isEmpty { isOffline = false }
-        }
-        channel.watchID = nil
+        stopWatching(channel)
         channel.view.unwatched()
         guard let target = channel.target, !isClosed else { return }
         channel.target = nil
         do throws(RequestError) { try store.release(target: target.canonical) } catch { report(error) }
     }
 
+    /// Does not ask the server for a channel any more. Its target stays in use.
+    func stopWatching(_ channel: Channel) {
+        guard let watchID = channel.watchID else { return }
+        channelsOfWatch[watchID] = nil
+        stream?.remove(watchID)
+        channel.watchID = nil
+        // Nobody would find out that the server can be reached again.
+        if channelsOfWatch.isEmpty { isOffline = false }
+    }
+
     private func deliver(_ snapshot: ViewSnapshot, to id: ListenerID, of channel: Channel) {
-        guard let due = channel.subscribers[id]?.listener.take(snapshot, isOffline: isOffline) else { return }
+        let isAlone = isOffline || isSuspended
+        guard let due = channel.subscribers[id]?.listener.take(snapshot, isOffline: isAlone) else { return }
         deliver(due: due, to: id, of: channel)
     }
 
@@ -463,7 +487,7 @@ final class SyncEngine: @unchecked Sendable {
         limboChannels[channel.number] = isOpen && channel.view.hasLimbo ? channel : nil
     }
 
-    private func fail(_ channel: Channel, _ error: RequestError) {
+    func fail(_ channel: Channel, _ error: RequestError) {
         let subscribers = channel.subscribers
         for id in subscribers.keys { channelsOfListener[id] = nil }
         channel.subscribers = [:]
@@ -481,20 +505,27 @@ final class SyncEngine: @unchecked Sendable {
         case .offline:
             if isOffline || channelsOfWatch.isEmpty { return }
             isOffline = true
-            let channels = channels
-            for channel in channels {
-                channel.view.disconnected()
-                dueChannels[channel.number] = channel
-            }
-            show([])
-            for channel in channels {
-                for id in channel.subscribers.keys.sorted() {
-                    let due = channel.subscribers[id]?.listener.connectionChanged(isOffline: true)
-                    if let due { deliver(due: due, to: id, of: channel) }
-                }
-            }
-            reportAgreement()
+            showCacheAlone([])
         }
+    }
+
+    /// Nothing comes from the server: all listeners show the cache.
+    ///
+    /// - Parameter changes: what has changed in it.
+    func showCacheAlone(_ changes: [LocalChange]) {
+        let channels = channels
+        for channel in channels {
+            channel.view.disconnected()
+            dueChannels[channel.number] = channel
+        }
+        show(changes)
+        for channel in channels {
+            for id in channel.subscribers.keys.sorted() {
+                let due = channel.subscribers[id]?.listener.connectionChanged(isOffline: true)
+                if let due { deliver(due: due, to: id, of: channel) }
+            }
+        }
+        reportAgreement()
     }
 
     /// A consistent state of all targets, or the end of one.
@@ -513,11 +544,12 @@ final class SyncEngine: @unchecked Sendable {
                 targets.append(update)
             }
         }
+        for (channel, error) in failures { fail(channel, error) }
         var changes: [LocalChange] = []
         do throws(RequestError) {
             try store.apply(Array(updates.values), targets: targets, changing: &changes)
-            for (channel, error) in failures { fail(channel, error) }
             if step.isConsistent {
+                endSuspensions()
                 broadcast(
                     changes, snapshotMicroseconds: step.readTime.map { UInt64(clamping: $0.microseconds) })
                 asked = []
@@ -525,6 +557,7 @@ final class SyncEngine: @unchecked Sendable {
                 collectEagerly()
             }
         } catch {
+            if error.code == .resourceExhausted { return suspend(because: error, changes) }
             report(error)
             for channel in channels where channel.watchID != nil { fail(channel, error) }
             broadcast(changes)
