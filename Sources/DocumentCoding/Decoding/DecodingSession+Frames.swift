@@ -77,7 +77,7 @@ extension DecodingSession {
 
     /// The keys that lead to what is being read in a frame.
     func codingPath(inFrame frame: Int) -> [any CodingKey] {
-        if frame < 0 { return [] }
+        if unsafe frame < 0 || state.pointee.frames[frame].kind == .root { return [] }
         return codingPath(ofFrame: frame) + [currentKey(inFrame: frame)]
     }
 

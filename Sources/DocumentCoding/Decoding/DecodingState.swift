@@ -1,6 +1,11 @@
 /// A map or array being read.
 @safe struct DecodingFrame {
-    enum Kind: UInt8 { case map, array }
+    enum Kind: UInt8 {
+        case map
+        case array
+        /// Holds the one value that is decoded, which is not a document and has no key.
+        case root
+    }
 
     var kind: Kind
     /// The frame of the map or array that holds this one, which may be pinned (``DecodingSession/pin(_:)``); -1 for

@@ -47,8 +47,8 @@ extension FirestoreDecoder {
         ) { session in
             let value = ValueRange(start: 0, end: bytes.count)
             if isDocument { return try session.decode(type, value, parent: -1) }
-            // Not a dictionary: an only element of an array that stands for nothing.
-            let frame = try session.pushFrame(.array, parent: -1, firstEntry: 0)
+            // Not a dictionary.
+            let frame = try session.pushFrame(.root, parent: -1, firstEntry: 0)
             return try session.decode(type, value, parent: frame)
         }
     }

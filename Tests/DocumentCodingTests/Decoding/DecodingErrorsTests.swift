@@ -278,6 +278,24 @@ import Testing
         #expect(try decoder.decode(Field<Int>?.self, ["v": 1])?.v == 1)
     }
 
+    @Test func `A value that is decoded by itself has no key in the path`() throws {
+        func path<T: Decodable>(_ type: T.Type, _ value: Any) -> String? {
+            let error = #expect(throws: DecodingError.self) { try decoder.decode(type, from: value) }
+            switch error {
+            case .typeMismatch(_, let context), .valueNotFound(_, let context), .keyNotFound(_, let context),
+                .dataCorrupted(let context):
+                return context.codingPath.map(\.stringValue).joined(separator: "/")
+            default: return nil
+            }
+        }
+        #expect(path(Int.self, "x") == "")
+        #expect(path(Int8.self, 300) == "")
+        #expect(path([Int].self, [1, "x"]) == "Index 1")
+        #expect(path([Field<Int>].self, [["v": 1], ["v": "x"]]) == "Index 1/v")
+        #expect(path([String: Int].self, ["a": "x"]) == "a")
+        #expect(try decoder.decode([Int].self, from: [1, 2]) == [1, 2])
+    }
+
     @Test func `The value at the top is a map`() {
         #expect(failure(Int.self, ["v": 1])?.0 == .typeMismatch(""))
         #expect(failure(String.self, ["v": 1])?.0 == .typeMismatch(""))
