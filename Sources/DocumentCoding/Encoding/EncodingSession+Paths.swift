@@ -39,6 +39,11 @@ extension EncodingSession {
         return path
     }
 
+    /// The keys that lead to the value of a handle's frame; none after the value has been encoded.
+    func codingPath(toFrame frame: Int, _ serial: UInt32) -> [any CodingKey] {
+        isOpen(frame, serial) ? codingPath(toFrame: frame) : []
+    }
+
     /// The key of the entry or element that the frame is at; nil before the first and for single values.
     private func currentKey(ofFrame index: Int) -> (any CodingKey)? {
         let frame = unsafe state.pointee.frames[index]

@@ -13,7 +13,7 @@ struct WireEncoder: Encoder {
         self.serial = serial
     }
 
-    var codingPath: [any CodingKey] { session.codingPath(toFrame: Int(frame)) }
+    var codingPath: [any CodingKey] { session.codingPath(toFrame: Int(frame), serial) }
     var userInfo: [CodingUserInfoKey: Any] { session.root.strategies?.values.userInfo ?? [:] }
 
     @inline(__always)
@@ -61,7 +61,7 @@ struct WireSingleValueEncodingContainer: SingleValueEncodingContainer {
     let frame: Int32
     let serial: UInt32
 
-    var codingPath: [any CodingKey] { session.codingPath(toFrame: Int(frame)) }
+    var codingPath: [any CodingKey] { session.codingPath(toFrame: Int(frame), serial) }
 
     @inline(__always)
     private func single(_ put: (EncodingSession) throws -> Void) throws {
@@ -113,7 +113,7 @@ struct WireUnkeyedEncodingContainer: UnkeyedEncodingContainer {
     let frame: Int32
     let serial: UInt32
 
-    var codingPath: [any CodingKey] { session.codingPath(toFrame: Int(frame)) }
+    var codingPath: [any CodingKey] { session.codingPath(toFrame: Int(frame), serial) }
 
     var count: Int {
         session.isOpen(Int(frame), serial) ? unsafe session.state.pointee.frames[Int(frame)].count : 0

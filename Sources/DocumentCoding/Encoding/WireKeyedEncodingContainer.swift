@@ -10,7 +10,8 @@
     }
 
     var codingPath: [any CodingKey] {
-        unsafe slot.pointee.session.codingPath(toFrame: max(0, slot.pointee.frame))
+        let slot = unsafe slot.pointee
+        return slot.frame < 0 ? [] : slot.session.codingPath(toFrame: slot.frame)
     }
 
     /// Opens the entry of a key, by its ready-made head if there is one.

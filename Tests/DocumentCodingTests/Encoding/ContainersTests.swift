@@ -170,6 +170,32 @@ struct Encoding: Encodable {
         #expect(paths == ["x/Index 0", "x/Index 0", "x/Index 0/b", "x/Index 0/b/d"])
     }
 
+    @Test func `What code keeps has no path after the document has been encoded`() throws {
+        final class Keeper {
+            var encoders: [any Encoder] = []
+            var containers: [KeyedEncodingContainer<Keys>] = []
+            var paths: [String] {
+                (encoders.map(\.codingPath) + containers.map(\.codingPath)).map { path in
+                    path.map(\.stringValue).joined(separator: "/")
+                }
+            }
+        }
+        let keeper = Keeper()
+        let inner = Encoding { encoder in
+            var container = encoder.container(keyedBy: Keys.self)
+            keeper.encoders = [encoder, container.superEncoder(forKey: .b)]
+            keeper.containers = [container, container.nestedContainer(keyedBy: Keys.self, forKey: .c)]
+            #expect(keeper.paths == ["x/y", "x/y/b", "x/y", "x/y/c"])
+        }
+        _ = try encoder.fields(["x": ["y": inner]])
+        #expect(keeper.paths == ["", "", "", ""])
+        // Another document is in the same memory.
+        _ = try encoder.fields(["long": [String(repeating: "z", count: 2_000_000)]])
+        #expect(keeper.paths == ["", "", "", ""])
+        let later = Encoding { _ in #expect(keeper.paths == ["", "", "", ""]) }
+        _ = try encoder.fields(["p": ["q": ["r": later]]])
+    }
+
     @Test func `Encoding inside encoding`() throws {
         struct Packed: Encodable {
             func encode(to encoder: any Encoder) throws {
