@@ -230,8 +230,6 @@ final class ListenCall: PooledCall, @unchecked Sendable {
 
     /// Requests that wait until the call is on a connection.
     private var waiting: [ListenRequest] = []
-    /// Requests that were sent before the server's first message; nil after it.
-    private var unconfirmed: [ListenRequest]? = []
     private let log: ClientLog?
     private let handler: (ListenCall, Event) -> Void
 
@@ -257,19 +255,11 @@ final class ListenCall: PooledCall, @unchecked Sendable {
     private func sendWaiting() {
         guard case .inFlight(_, let started?) = phase else { return }
         for request in waiting { started.send(request.encodedBytes(), isLast: false) }
-        unconfirmed?.append(contentsOf: waiting)
         waiting = []
-    }
-
-    /// The server did not take the call: everything is sent again.
-    override func restart() {
-        waiting = (unconfirmed ?? []) + waiting
-        unconfirmed = []
     }
 
     override func received(_ message: RawSpan) {
         sendWaiting()
-        unconfirmed = nil
         // A message that cannot be read is of a later version.
         guard let response = try? ListenResponse(wire: message) else { return }
         handler(self, .message(response))
