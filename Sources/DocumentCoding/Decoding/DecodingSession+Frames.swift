@@ -28,6 +28,14 @@ extension DecodingSession {
         return pinned
     }
 
+    /// A frame, or one without a key in place of one that has ended: code has kept the decoder of a value for longer
+    /// than the map or array of the value.
+    @inline(__always)
+    func living(_ frame: Int) throws -> Int {
+        if unsafe frame < state.pointee.frameCount { return frame }
+        return try unsafe pushFrame(.root, parent: -1, firstEntry: state.pointee.entryCount)
+    }
+
     @inline(never)
     private func growFrames() throws {
         let capacity = unsafe state.pointee.frameCapacity
@@ -88,6 +96,8 @@ extension DecodingSession {
             return unsafe table.pointee.keys[frame.index] ?? PathKey(stringValue: "")
         }
         if frame.hasDynamicKey, let key = unsafe state.pointee.dynamicKeys[index] { return key }
+        // A frame whose place another one had before.
+        if unsafe frame.index >= state.pointee.entryCount { return PathKey(stringValue: "") }
         return PathKey(stringValue: name(ofEntry: frame.index))
     }
 

@@ -47,6 +47,7 @@ struct WireDecoder: Decoder {
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
         try check()
+        let parent = try session.living(parent)
         guard let map = try session.map(value, parent: parent) else {
             throw session.notAContainer([String: Any].self, value, parent: parent, "keyed")
         }
@@ -57,6 +58,7 @@ struct WireDecoder: Decoder {
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
         try check()
+        let parent = try session.living(parent)
         guard let body = try session.array(value, parent: parent) else {
             throw session.notAContainer([Any].self, value, parent: parent, "unkeyed")
         }
@@ -94,7 +96,7 @@ struct WireSingleValueDecodingContainer: SingleValueDecodingContainer {
                 R.self,
                 .init(codingPath: [], debugDescription: "Expected to decode \(R.self) but found a dictionary instead."))
         }
-        return try read(decoder.session, decoder.value, decoder.parent)
+        return try read(decoder.session, decoder.value, decoder.session.living(decoder.parent))
     }
 
     func decodeNil() -> Bool {
@@ -117,7 +119,8 @@ struct WireSingleValueDecodingContainer: SingleValueDecodingContainer {
 
     func decode<T: Decodable>(_ type: T.Type) throws -> T {
         if !decoder.isAlive { throw decodingHandleOutlived() }
-        return try decoder.session.decodeValue(type, decoder.value, parent: decoder.parent)
+        let session = decoder.session
+        return try session.decodeValue(type, decoder.value, parent: session.living(decoder.parent))
     }
 }
 

@@ -40,6 +40,41 @@ import Testing
         }
     }
 
+    /// Keeps the decoder of its value alone.
+    struct Extracted: Decodable {
+        let decoder: any Decoder
+        init(from decoder: any Decoder) { self.decoder = decoder }
+    }
+
+    @Test func `The decoder of an element is good after its array has been read, also for errors`() throws {
+        struct Holder: Decodable {
+            var numbers: [Int] = []
+            var failures = 0
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: Keys.self)
+                let list = try container.decode([Extracted].self, forKey: .a).map(\.decoder)
+                numbers = [try Int(from: list[0]), try Field<Int>(from: list[1]).v, try [Int](from: list[2])[1]]
+                for wrong in [list[0], list[1], list[2]] {
+                    for read: () throws -> Void in [
+                        { _ = try String(from: wrong) }, { _ = try Field<String>(from: wrong) },
+                        { _ = try [String](from: wrong) }, { _ = try [String: Field<Bool>](from: wrong) },
+                    ] {
+                        #expect(throws: DecodingError.self) { try read() }
+                        failures += 1
+                    }
+                }
+                numbers.append(try container.decode(Int.self, forKey: .b))
+            }
+        }
+        let fields: MapValue = ["a": [1, ["v": 2], [0, 3]], "b": 4]
+        for _ in 0..<2 {
+            let data: [String: Any] = ["a": [1, ["v": 2], [0, 3]], "b": 4]
+            let holder = try decoder.decode([Holder].self, from: [data])
+            #expect(holder[0].numbers == [1, 2, 3, 4] && holder[0].failures == 12)
+            #expect(try decoder.decode(Holder.self, fields).numbers == [1, 2, 3, 4])
+        }
+    }
+
     @Test func `After that it throws`() throws {
         let lazy = try decoder.decode(Lazy.self, ["a": 1])
         #expect(throws: DecodingError.self) { try lazy.container.decode(Int.self, forKey: .a) }
