@@ -81,8 +81,8 @@ func keyPrefix(of name: String) -> UInt64 {
 @safe struct KeyedEncodingSlot {
     var session: EncodingSession
     let table: UnsafeMutablePointer<KeyTable>
-    /// The frame it is lent for, or -1.
-    var frame = -1
+    /// The frame it is lent for, or ``noFrame``.
+    var frame = Self.noFrame
     /// Where the container lies as the standard library has it: one reference to the object it was boxed in. Owner: the
     /// slot.
     var box: UnsafeMutablePointer<AnyObject?>?
@@ -90,6 +90,10 @@ func keyPrefix(of name: String) -> UInt64 {
     var lender: Unmanaged<AnyObject>?
     /// The next of the frame's slots, or of the idle ones.
     var next: UnsafeMutablePointer<KeyedEncodingSlot>?
+
+    /// Negative, and not -1, which is the innermost frame of an idle session: a container that is kept writes to no
+    /// frame of its session.
+    static let noFrame = -2
 }
 
 /// Copies a container out of its slot.
@@ -166,7 +170,7 @@ extension EncodingSession {
         var next = unsafe first
         while let slot = unsafe next {
             unsafe next = unsafe slot.pointee.next
-            unsafe slot.pointee.frame = -1
+            unsafe slot.pointee.frame = KeyedEncodingSlot.noFrame
             if unsafe isKnownUniquelyReferenced(&slot.pointee.box.unsafelyUnwrapped.pointee) {
                 let table = unsafe slot.pointee.table
                 unsafe slot.pointee.next = unsafe table.pointee.idle

@@ -170,6 +170,32 @@ struct Encoding: Encodable {
         #expect(paths == ["x/Index 0", "x/Index 0", "x/Index 0/b", "x/Index 0/b/d"])
     }
 
+    @Test func `A keyed container that is used after its value was encoded ends the program with the reason`() async {
+        let afterDocument = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            var kept: KeyedEncodingContainer<Keys>?
+            let keeping = Encoding { encoder in
+                kept = encoder.container(keyedBy: Keys.self)
+                try kept?.encode(1, forKey: .a)
+            }
+            _ = try FirestoreEncoder().documentBytes(keeping)
+            try kept?.encode(2, forKey: .b)
+        }
+        let afterParent = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            var kept: KeyedEncodingContainer<Keys>?
+            let keeping = Encoding { encoder in
+                var container = encoder.container(keyedBy: Keys.self)
+                kept = container.nestedContainer(keyedBy: Keys.self, forKey: .a)
+                try container.encode(1, forKey: .b)
+            }
+            _ = try FirestoreEncoder().documentBytes(keeping)
+            try kept?.encode(2, forKey: .b)
+        }
+        for result in [afterDocument, afterParent] {
+            let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+            #expect(text.contains("was used after the value it was made for had been encoded"), "\(text)")
+        }
+    }
+
     @Test func `What code keeps has no path after the document has been encoded`() throws {
         final class Keeper {
             var encoders: [any Encoder] = []
