@@ -72,14 +72,16 @@ final class SegmentPool: Sendable {
     /// The file of the reserve, as it should be; of no bytes if there is to be none.
     private let reserve: FreeFile
     private let fault: FaultInjection
+    private let place: LockedPlace
     private let state: Monitor<State>
 
     /// After a failure to prepare, this long until the next attempt.
     private static let retryAfterNanoseconds: UInt64 = 200_000_000
     private static let reserveRetryAfterNanoseconds: UInt64 = 5_000_000_000
 
-    init(directory: String, options: EngineOptions) {
+    init(directory: String, options: EngineOptions, place: LockedPlace = LockedPlace(nil)) {
         self.directory = directory
+        self.place = place
         segmentBytes = LogFormat.roundedToPage(options.logSegmentBytes)
         spareFilesMax = options.logSpareSegmentsMax
         reserve = FreeFile(path: directory + "/reserve", byteCount: LogFormat.roundedToPage(options.logReserveBytes))
@@ -212,7 +214,7 @@ final class SegmentPool: Sendable {
             defer { state.free = [] }
             return state.free
         }
-        for file in free { try? Directory.removeFile(file.path) }
+        if place.isIntact { for file in free { try? Directory.removeFile(file.path) } }
     }
 
     /// Why no further segment can be prepared, as of the last attempt: the log lasts for what is left of the segments
@@ -247,8 +249,15 @@ final class SegmentPool: Sendable {
     func run() {
         while true {
             let deadline = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
-            switch state.wait(untilNanoseconds: deadline, { self.nextTask(&$0) }) {
-            case nil: continue
+            guard let task = state.wait(untilNanoseconds: deadline, { self.nextTask(&$0) }) else { continue }
+            do throws(StorageError) {
+                try place.check()
+            } catch {
+                if case .stop = task { return }
+                putBack(task, error)
+                continue
+            }
+            switch task {
             case .stop: return
             case .remove(let file): try? Directory.removeFile(file.path)
             case .makeReserve(let file): makeReserve(of: file)
@@ -283,6 +292,25 @@ final class SegmentPool: Sendable {
         }
         if state.free.count > state.spareFilesMax { return .remove(state.free.removeFirst()) }
         return nil
+    }
+
+    /// Leaves a task for later, and waits a little: another directory may be in the place of this one.
+    private func putBack(_ task: Task, _ error: StorageError) {
+        state.update { state in
+            switch task {
+            case .stop: break
+            case .remove(let file): state.free.append(file)
+            case .makeReserve(let old):
+                if let old { state.free.append(old) }
+                state.isMakingReserve = false
+            case .prepare(_, _, let old):
+                if let old { state.free.append(old) }
+                state.isReserveWanted = false
+                state.error = error
+            }
+        }
+        let end = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
+        _ = state.wait(untilNanoseconds: end) { $0.isStopping ? true : nil }
     }
 
     private func prepare(_ sequence: UInt64, _ byteCount: Int, _ old: FreeFile?) {

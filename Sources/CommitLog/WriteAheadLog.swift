@@ -5,7 +5,7 @@
 //      LogRecords        the records after a version                           a follower's thread, or an archive's
 
 package import Basics
-internal import FileSystem
+package import FileSystem
 internal import Glibc
 package import Storage
 internal import Synchronization
@@ -64,12 +64,14 @@ package final class WriteAheadLog: Sendable {
     package typealias Visit = (CommitVersion, RawSpan) throws -> Void
 
     /// Touches no file.
-    /// - Parameter directory: of the log; nothing else is in it.
-    package init(directory: String, options: EngineOptions) {
+    /// - Parameters:
+    ///   - directory: of the log; nothing else is in it.
+    ///   - place: of the directory that the log belongs to.
+    package init(directory: String, options: EngineOptions, place: LockedPlace = LockedPlace(nil)) {
         self.directory = directory
         self.options = options
         fault = FaultInjection(fault: options.fault)
-        pool = SegmentPool(directory: directory, options: options)
+        pool = SegmentPool(directory: directory, options: options, place: place)
         synchronizer = LogSynchronizer(fault: fault, shared: options.sharedLog)
         if options.logHeldBytesMax > 0 {
             holds.hold(.archive, after: CommitVersion(microseconds: 0), bytesMax: options.logHeldBytesMax)

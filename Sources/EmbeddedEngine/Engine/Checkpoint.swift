@@ -45,7 +45,7 @@ struct Checkpoint {
         let byteCountMax = core.runFileBytes
         var walk = MemtableWalk(memtable)
         while walk.entry != 0 {
-            let number = core.runs.takeNumber()
+            let number = try core.runs.takeFileNumber()
             let kind = unsafe RunKind(of: memtable.key(walk.entry))
             do throws(StorageError) {
                 let writer = try RunWriter(

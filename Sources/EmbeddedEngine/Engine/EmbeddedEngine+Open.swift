@@ -25,7 +25,7 @@ extension EmbeddedEngine {
             directory: directory + "/runs", byteCountMax: options.runBytesMax,
             memtableBytesMax: options.memtableBytesMax,
             reserveBytes: options.diskReserveBytes - options.logReserveBytes, isReadOnly: options.isReadOnly,
-            fault: fault)
+            place: LockedPlace(lock), fault: fault)
         try checkSpaces(runs.current, options)
         if options.isReadOnly, runs.current.manifest.areEntriesDropped {
             throw StorageError(.corrupt, "the index entries were dropped, and are not made again yet", file: directory)

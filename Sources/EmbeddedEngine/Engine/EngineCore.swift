@@ -92,7 +92,7 @@ final class EngineCore: Sendable {
         let set = runs.current
         hashSeed = set.manifest.hashSeed
         registry = MemtableRegistry(active: try EngineCore.makeMemtable(options, hashSeed: hashSeed), runs: set)
-        log = WriteAheadLog(directory: directory + "/log", options: options)
+        log = WriteAheadLog(directory: directory + "/log", options: options, place: LockedPlace(lock))
         self.lock = lock
         fault = FaultInjection(fault: options.fault)
         progress = Monitor(Progress())

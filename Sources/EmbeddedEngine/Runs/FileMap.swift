@@ -10,6 +10,8 @@ final class FileMap: @unchecked Sendable {  // Nothing changes but by `close`, w
     let base: UnsafeRawPointer
     let byteCount: Int
     let path: String
+    /// Which file it is; nil for a copy in memory.
+    private let identity: Directory.Identity?
     private let faultSlot: Int?
 
     /// Maps the files of one ``RunFile``.
@@ -68,6 +70,7 @@ final class FileMap: @unchecked Sendable {  // Nothing changes but by `close`, w
         _ file: File, _ byteCount: Int, _ words: UnsafeMutableBufferPointer<Atomic<UInt64>>
     ) throws(StorageError) {
         path = file.path
+        identity = Directory.status(of: file.path).identity
         self.byteCount = byteCount
         let memory = unsafe try file.map(byteCount: byteCount)
         unsafe base = UnsafeRawPointer(memory)
@@ -83,6 +86,7 @@ final class FileMap: @unchecked Sendable {  // Nothing changes but by `close`, w
         reading file: File, _ byteCount: Int, _ progress: (_ byteCount: Int) throws(StorageError) -> Void
     ) throws(StorageError) {
         path = file.path
+        identity = nil
         self.byteCount = byteCount
         faultSlot = nil
         let memory = unsafe mmap(nil, byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
@@ -114,6 +118,11 @@ final class FileMap: @unchecked Sendable {  // Nothing changes but by `close`, w
             offset += count
             try progress(count)
         }
+    }
+
+    /// Removes the file, unless another one has its path.
+    func removeFile() {
+        if let identity, Directory.status(of: path).identity == identity { try? Directory.removeFile(path) }
     }
 
     /// Unmaps the file. Nothing may use it any more.

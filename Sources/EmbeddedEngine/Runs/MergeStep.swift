@@ -44,7 +44,7 @@ struct MergeStep {
         var merge = try RunMerge(
             set.slices(places), horizon: horizon, isLowest: isLowest, latestOnly: latestOnly)
         while !merge.isAtEnd, outcome.part == nil, !outcome.isInterrupted {
-            let number = store.takeNumber()
+            let number = try store.takeFileNumber()
             let kind = unsafe RunKind(of: merge.nextKey)
             do throws(StorageError) {
                 let writer = try RunWriter(

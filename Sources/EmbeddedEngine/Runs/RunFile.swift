@@ -80,7 +80,7 @@ final class RunFile: Sendable {
     deinit {
         for map in maps { map.close() }
         part.release()
-        if isObsolete.load(ordering: .acquiring) { for map in maps { try? Directory.removeFile(map.path) } }
+        if isObsolete.load(ordering: .acquiring) { for map in maps { map.removeFile() } }
     }
 
     /// - Throws: `corrupt` if the file is of the other kind, or an LMDB file has another size than its side file says.

@@ -23,6 +23,7 @@ final class RunStore: Sendable {
     let fault: FaultInjection
     /// Bound of all files together, in bytes.
     private let byteCountMax: Int
+    private let place: LockedPlace
     private let state: Monitor<State>
     /// Held while the manifest is changed, which may take long; `state` is held for moments.
     private let changing = Monitor(Changes())
@@ -39,9 +40,10 @@ final class RunStore: Sendable {
     /// - Throws: `corrupt` if the manifest or a file is missing or damaged, `inputOutput`.
     init(
         directory: String, byteCountMax: Int, memtableBytesMax: Int, reserveBytes: Int, isReadOnly: Bool = false,
-        fault: FaultInjection
+        place: LockedPlace, fault: FaultInjection
     ) throws(StorageError) {
         self.directory = directory
+        self.place = place
         self.fault = fault
         self.byteCountMax = byteCountMax
         let manifest = try Manifest.read(in: directory)
@@ -137,6 +139,7 @@ final class RunStore: Sendable {
             let open: [UInt64: RunFile]
             let added = manifest.runs.flatMap(\.parts).filter { known[$0.file] == nil }
             do throws(StorageError) {
+                try place.check()
                 try fault.check(operation, file: directory)
                 open = try files(of: manifest, known)
                 try manifest.write(in: directory, space: space, isRenamed: &isRenamed)
@@ -181,7 +184,15 @@ final class RunStore: Sendable {
 
     /// The same for one that may not be complete.
     func remove(_ number: UInt64, _ kind: RunKind) {
+        guard place.isIntact else { return }
         for name in RunFormat.fileNames(number, kind) { try? Directory.removeFile(directory + "/" + name) }
+    }
+
+    /// A number for a file that is about to be made, which no other has or had.
+    /// - Throws: `inputOutput` if the directory is not in its place.
+    func takeFileNumber() throws(StorageError) -> UInt64 {
+        try place.check()
+        return takeNumber()
     }
 
     /// - Throws: `full` if so many more bytes would exceed the bound of all files.
