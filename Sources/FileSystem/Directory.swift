@@ -17,8 +17,18 @@ package enum Directory {
         try sync(parent)
     }
 
+    /// Whether something is known to be at a path; false also if that cannot be looked at.
     package static func exists(_ path: String) -> Bool {
         unsafe access(path, F_OK) == 0
+    }
+
+    /// Whether something is at a path: for those who make again what is missing, or continue without it.
+    ///
+    /// - Throws: `inputOutput` if that cannot be looked at, for example since a mount does not answer.
+    package static func isThere(_ path: String) throws(StorageError) -> Bool {
+        if exists(path) { return true }
+        if errno == ENOENT || errno == ENOTDIR { return false }
+        throw .system(errno, "cannot look at", file: path)
     }
 
     /// Whether names may be made in a directory: false on a file system that is only read.
@@ -27,18 +37,26 @@ package enum Directory {
     }
 
     /// The names in a directory, sorted, without `.` and `..`.
+    /// - Throws: `inputOutput`, also if only some of them can be read.
     package static func names(in path: String) throws(StorageError) -> [String] {
         guard let stream = unsafe opendir(path) else { throw .system(errno, "cannot list", file: path) }
         defer { unsafe closedir(stream) }
         var names: [String] = []
-        while let entry = unsafe readdir(stream) {
+        while let entry = unsafe nextEntry(of: stream) {
             // `d_name` is zero-terminated and lives until the next readdir.
             let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
                 unsafe String(cString: UnsafeRawPointer(pointer).assumingMemoryBound(to: CChar.self))
             }
             if name != "." && name != ".." { names.append(name) }
         }
+        if errno != 0 { throw .system(errno, "cannot list", file: path) }
         return names.sorted()
+    }
+
+    /// The next entry of a directory. At the end, and after a failure, nil: then `errno` is 0, or says why.
+    private static func nextEntry(of stream: OpaquePointer) -> UnsafeMutablePointer<dirent>? {
+        errno = 0
+        return unsafe readdir(stream)
     }
 
     /// Makes the names in a directory durable.

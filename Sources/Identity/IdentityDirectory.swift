@@ -18,10 +18,12 @@ package struct IdentityDirectory: Sendable {
         let file = "\(path)/revocations.json"
         let revocations = try Revocations(file, spareSpace: spareSpace)
         let placed = PlacedFile.path(besides: file)
-        guard Directory.exists(placed) else { return revocations }
-        try revocations.add(Revocations(placed).moments)
-        do throws(StorageError) {
+        do {
+            guard try Directory.isThere(placed) else { return revocations }
+            try revocations.add(Revocations(placed).moments)
             try Directory.removeFile(placed)
+        } catch let fault as PrincipalFault {
+            throw fault
         } catch {
             throw PrincipalFault("\(error)")
         }
@@ -42,7 +44,7 @@ package struct IdentityDirectory: Sendable {
     /// - Throws: `PrincipalFault` if the file is damaged, others may read it, or it cannot be made.
     package func accessTokens() throws(PrincipalFault) -> AccessTokens {
         try changing { file in
-            if !Directory.exists(file) { try Self.write(AccessTokens.makeSecret(), to: file) }
+            if try !Directory.isThere(file) { try Self.write(AccessTokens.makeSecret(), to: file) }
             return AccessTokens(secret: try Self.secret(file))
         }
     }

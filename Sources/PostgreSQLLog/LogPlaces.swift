@@ -85,7 +85,7 @@ package final class LogPlaces: Sendable {
 
     private static func read(_ directory: String) throws(StorageError) -> [Entry] {
         let path = "\(directory)/\(fileName)"
-        guard Directory.exists(path) else { return [] }
+        guard try Directory.isThere(path) else { return [] }
         let file = try File(path, flags: O_RDONLY)
         let buffer = HeapBuffer(capacity: 1_024)
         let count = unsafe try file.read(into: buffer.all, at: 0)

@@ -25,6 +25,30 @@ import Testing
     }
 
     @Test
+    func `Files that cannot be looked at are not taken for missing ones`() throws {
+        let identity = IdentityDirectory(dataDirectory: directory.path(of: "data"))
+        try identity.create()
+        try identity.revocations().revoke(uid: "ada", before: 100)
+        let token = Array(try identity.accessTokens().token(keyIdentifier: "k", now: 0).utf8)
+        let manager = FileManager.default
+        // A link to itself stands for a disk that does not answer.
+        for name in ["revocations.json", "access-token-secret"] {
+            let path = directory.path(of: "data/identity/\(name)")
+            try manager.moveItem(atPath: path, toPath: path + "-kept")
+            try manager.createSymbolicLink(atPath: path, withDestinationPath: path)
+        }
+        #expect(throws: PrincipalFault.self) { try identity.revocations() }
+        #expect(throws: PrincipalFault.self) { try identity.accessTokens() }
+        for name in ["revocations.json", "access-token-secret"] {
+            let path = directory.path(of: "data/identity/\(name)")
+            try manager.removeItem(atPath: path)
+            try manager.moveItem(atPath: path + "-kept", toPath: path)
+        }
+        #expect(try identity.revocations().isRevoked(uid: "ada", signedInAt: 99))
+        #expect(try identity.accessTokens().read(token, now: 1).key == .serviceAccount("k"))
+    }
+
+    @Test
     func `The secret of access tokens is made once, in a private file`() throws {
         let identity = IdentityDirectory(dataDirectory: directory.path(of: "data"))
         let token = Array(try identity.accessTokens().token(keyIdentifier: "k", now: 0).utf8)

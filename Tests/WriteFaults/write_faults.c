@@ -1,9 +1,11 @@
-// The functions with which liblmdb writes, replaced for the whole process.
+// The functions with which liblmdb writes, and the one that lists a directory, replaced for the whole process.
 //
-// A program that defines `pwrite` and `writev` replaces those of the C library also for the libraries that it is linked with. The system
-// calls do the work here.
+// A program that defines such a function replaces that of the C library also for the libraries that it is linked with. The system calls, or
+// the function of the C library, do the work here.
 #define _GNU_SOURCE
 #include "write_faults.h"
+#include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdatomic.h>
@@ -57,4 +59,42 @@ ssize_t writev(int descriptor, const struct iovec *parts, int count) {
         return -1;
     }
     return syscall(SYS_writev, descriptor, parts, error == SHORT_WRITE ? count / 2 : count);
+}
+
+static char failing_path_end[256];
+static atomic_int entries_max;
+static atomic_int listing_error;
+
+void fail_directory_reads(const char *path_end, int32_t count, int32_t error) {
+    atomic_store(&listing_error, 0);
+    snprintf(failing_path_end, sizeof failing_path_end, "%s", path_end);
+    atomic_store(&entries_max, count);
+    atomic_store(&listing_error, error);
+}
+
+static bool is_failing_directory(DIR *directory) {
+    char link[64], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", dirfd(directory));
+    ssize_t length = readlink(link, path, sizeof path);
+    ssize_t end = (ssize_t)strlen(failing_path_end);
+    return length >= end && memcmp(path + length - end, failing_path_end, end) == 0;
+}
+
+struct dirent *readdir(DIR *directory) {
+    static struct dirent *(*read_entry)(DIR *);
+    // Entries of the present listing of the thread.
+    static _Thread_local DIR *listed;
+    static _Thread_local int entries;
+    if (read_entry == NULL) read_entry = (struct dirent *(*)(DIR *))dlsym(RTLD_NEXT, "readdir");
+    int error = atomic_load(&listing_error);
+    if (error != 0 && is_failing_directory(directory)) {
+        if (listed != directory) entries = 0;
+        listed = directory;
+        if (entries++ >= atomic_load(&entries_max)) {
+            listed = NULL;
+            errno = error;
+            return NULL;
+        }
+    }
+    return read_entry(directory);
 }

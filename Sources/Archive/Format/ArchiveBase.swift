@@ -134,7 +134,7 @@ package struct ArchiveBase: Equatable, Sendable {
         in folder: String, remedy: String, number: UInt64? = nil
     ) throws(StorageError) -> ArchiveBase? {
         let path = "\(folder)/\(ArchiveFormat.baseName)"
-        guard Directory.exists(path) else { return nil }
+        guard try Directory.isThere(path) else { return nil }
         let bytes = try ArchiveFiles.read(path, byteCountMax: byteCountMax)
         // Without rename a process that ended may have left the beginning of the file.
         guard let base = ArchiveBase(bytes), number == nil || base.number == number else {

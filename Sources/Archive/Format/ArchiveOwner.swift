@@ -49,7 +49,7 @@ package struct ArchiveOwner: Equatable, Sendable {
     ///   - remedy: what to do about damage.
     /// - Throws: `corrupt`, `unsupportedFormat`, `inputOutput`.
     static func read(_ path: String, format: String, remedy: String) throws(StorageError) -> ArchiveOwner? {
-        guard Directory.exists(path) else { return nil }
+        guard try Directory.isThere(path) else { return nil }
         let text = String(decoding: try ArchiveFiles.read(path, byteCountMax: 4096), as: UTF8.self)
         if let owner = ArchiveOwner(text, format: format) { return owner }
         let kind = format.prefix { $0 != "," }

@@ -27,6 +27,8 @@ package struct ArchiveCatalogue: Sendable {
     package private(set) var problems: [StorageError] = []
     /// Numbers of bases that are being written, or were when a process ended.
     private(set) var unfinishedBases: [UInt64] = []
+    /// The highest number of a base, complete, damaged or not.
+    private(set) var lastBaseNumber: UInt64 = 0
     /// The last file of records, if it is not complete: it was being written when a process ended.
     private(set) var unfinishedRecords: UInt64?
     /// The highest number of a file of records, damaged or not.
@@ -57,7 +59,9 @@ package struct ArchiveCatalogue: Sendable {
     private mutating func readBases() throws(StorageError) {
         let place = "\(directory)/\(ArchiveFormat.basesName)"
         guard Directory.exists(place) else { return }
-        for number in try Directory.names(in: place).compactMap({ ArchiveFormat.number($0) }) {
+        let numbers = try Directory.names(in: place).compactMap { ArchiveFormat.number($0) }
+        lastBaseNumber = numbers.last ?? 0
+        for number in numbers {
             do throws(StorageError) {
                 guard let base = try ArchiveBase.read(number, in: directory) else {
                     unfinishedBases.append(number)

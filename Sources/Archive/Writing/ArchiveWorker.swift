@@ -75,7 +75,7 @@ extension ArchiveWorker {
         try removeUnfinished(catalogue)
         problems = catalogue.problems
         newestBase = catalogue.bases.last
-        nextBaseNumber = max(catalogue.bases.last?.number ?? 0, catalogue.unfinishedBases.last ?? 0) + 1
+        nextBaseNumber = catalogue.lastBaseNumber + 1
         self.owner = owner
         try openChain(catalogue, owner)
         recordBytes = catalogue.files.filter { $0.last > newestBase?.version ?? .zero }.reduce(0) {

@@ -241,7 +241,7 @@ package enum ReplicaFile {
 
     private static func lines(in directory: String) throws -> [String]? {
         let path = "\(directory)/\(name)"
-        guard Directory.exists(path) else { return nil }
+        guard try Directory.isThere(path) else { return nil }
         let file = try File(path, flags: O_RDONLY)
         let bytes = unsafe try [UInt8](unsafeUninitializedCapacity: 512) { buffer, count in
             count = unsafe try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)

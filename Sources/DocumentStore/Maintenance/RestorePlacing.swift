@@ -30,9 +30,10 @@ package enum RestorePlacing {
         }
     }
 
-    /// Whether a directory has a state: after a failure of ``run(_:making:)`` only its durability can be in question.
+    /// Whether a directory has a state, or may have one: after a failure of ``run(_:making:)`` only its durability can
+    /// be in question.
     package static func isPlaced(in directory: String) -> Bool {
-        Directory.exists("\(directory)/\(BaseDirectory.format)")
+        (try? Directory.isThere("\(directory)/\(BaseDirectory.format)")) ?? true
     }
 
     /// Makes a state, and puts it into a directory durably. No process can use the directory meanwhile.

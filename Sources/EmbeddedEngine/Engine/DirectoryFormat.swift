@@ -85,7 +85,7 @@ package enum DirectoryFormat {
         let marker = directory + "/NEW"
         // A process that was killed may have left names that are not durable, and what follows builds on them.
         try Directory.sync(directory)
-        if Directory.exists(path) {
+        if try Directory.isThere(path) {
             try check(directory, format: format)
             return try Directory.removeFile(marker)
         }

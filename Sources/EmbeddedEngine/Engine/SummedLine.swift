@@ -12,7 +12,7 @@ enum SummedLine {
     ///   - remedy: what to do about damage.
     /// - Throws: `corrupt`, `inputOutput`.
     static func read(_ path: String, contents: String, remedy: String) throws(StorageError) -> String? {
-        guard Directory.exists(path) else { return nil }
+        guard try Directory.isThere(path) else { return nil }
         let file = try File(path, flags: O_RDONLY)
         let buffer = HeapBuffer(capacity: 128)
         let count = unsafe try file.read(into: buffer.all, at: 0)

@@ -61,6 +61,8 @@ package final class Revocations: Sendable {
                 // Before the file is read: a change meanwhile is seen the next time.
                 let file = SmallFile.Version(path)
                 let known = state.withLock { $0.file }
+                // One that cannot be looked at is not missing.
+                if file == nil { _ = try Directory.isThere(path) }
                 if file == known { return }
                 if file == nil { throw PrincipalFault("\(path) has been removed") }
                 adopt(try Self.union(moments, try Self.read(path)), of: file)
@@ -173,9 +175,9 @@ package final class Revocations: Sendable {
     }
 
     private static func read(_ path: String) throws(PrincipalFault) -> Moments {
-        guard Directory.exists(path) else { return [:] }
         let text: [UInt8]
         do throws(StorageError) {
+            guard try Directory.isThere(path) else { return [:] }
             text = try SmallFile.read(path, bytesMax: bytesMax, isPrivate: true)
         } catch {
             throw PrincipalFault("\(error)")

@@ -1,4 +1,4 @@
-// Makes writes to LMDB files fail. See write_faults.c.
+// Makes writes to LMDB files and listings of directories fail. See write_faults.c.
 #pragma once
 #include <stdint.h>
 
@@ -10,3 +10,7 @@ void fail_lmdb_writes(int32_t count, int32_t error);
 int32_t lmdb_write_count(void);
 
 enum { SHORT_WRITE = -1 };
+
+/// Each listing of a directory whose path ends so has `count` entries from now on, `.` and `..` among them, and then fails with `error`. An
+/// error of 0 ends that. Any thread; one test at a time.
+void fail_directory_reads(const char *_Nonnull path_end, int32_t count, int32_t error);
