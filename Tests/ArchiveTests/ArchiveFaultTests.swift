@@ -373,10 +373,50 @@ import Testing
         try expectRestored(model, upTo: 1_000, from: archive, to: restored)
     }
 
-    /// An archive with at least two bases, and commits after the first.
-    private func archiveWithBases(_ model: inout Model) throws -> ArchivedStore {
+    @Test func `Bases are removed also if versions are ahead of the clock`() throws {
+        var model = Model()
+        try archiveWithBases(&model, clock: 50).close()
+        let newest = try #require(try ArchiveCatalogue(archive).bases.last).version.microseconds
+        #expect(newest > 100)
+        #expect(try ArchiveRetention.prune(archive, before: 49) == ArchiveRetention.Outcome())
+        #expect(try ArchiveRetention.prune(archive, before: 60).bases > 0)
+        #expect(try ArchiveCatalogue(archive).bases.map(\.version.microseconds) == [newest])
+        try expectRestored(model, upTo: newest, from: archive, to: restored)
+        #expect(try ArchiveCheck.run(archive) == [])
+    }
+
+    @Test func `A base whose description cannot be looked at is neither removed nor written over`() throws {
+        var model = Model()
+        try archiveWithBases(&model).close()
+        let newest = try #require(try ArchiveCatalogue(archive).bases.last)
+        let description = ArchiveFormat.baseDirectory(newest.number, in: archive) + "/BASE"
+        let bytes = Files.read(description)
+        Files.remove(description)
+        // A link to itself stands for a mount that does not answer.
+        #expect(symlink(description, description) == 0)
         let archived = try ArchivedStore(data, archive: archive) { settings in
             settings.clock = { 1_000_000 }
+            settings.baseMilliseconds = 0
+        }
+        try commit(201...210, to: archived, &model)
+        try waitUntil("there is another base") {
+            _ = archived.archiver.flush()
+            return archived.archiver.statistics.bases > 0
+        }
+        try archived.close()
+        #expect(archived.events.count { if case .damaged = $0 { true } else { false } } == 1)
+        #expect(Files.names(in: ArchiveFormat.baseDirectory(newest.number, in: archive)) == ["BASE", "runs"])
+        Files.remove(description)
+        Files.write(bytes, to: description)
+        #expect(try ArchiveCatalogue(archive).bases.contains { $0 == newest })
+        #expect(try ArchiveCheck.run(archive) == [])
+        try expectRestored(model, upTo: newest.version.microseconds, from: archive, to: restored)
+    }
+
+    /// An archive with at least two bases, and commits after the first.
+    private func archiveWithBases(_ model: inout Model, clock: UInt64 = 1_000_000) throws -> ArchivedStore {
+        let archived = try ArchivedStore(data, archive: archive) { settings in
+            settings.clock = { clock }
             settings.retentionMilliseconds = 1 << 40
             settings.baseMilliseconds = 0
         }

@@ -18,8 +18,9 @@ package enum ArchiveRetention {
     package static func prune(_ directory: String, before time: UInt64) throws(StorageError) -> Outcome {
         let catalogue = try ArchiveCatalogue(directory)
         var outcome = Outcome()
-        guard let first = catalogue.bases.last(where: { $0.version.microseconds <= time }) ?? catalogue.bases.first
-        else { return outcome }
+        // Where versions are ahead of the clock, a base has all that was committed until it was written.
+        let first = catalogue.bases.last { $0.version.microseconds <= time || $0.written < time }
+        guard let first = first ?? catalogue.bases.first else { return outcome }
         for base in catalogue.bases where base.version < first.version && !base.isEmpty {
             let place = ArchiveFormat.baseDirectory(base.number, in: directory)
             try Directory.removeFile("\(place)/\(ArchiveFormat.baseName)")

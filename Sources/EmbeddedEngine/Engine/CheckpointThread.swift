@@ -22,6 +22,7 @@ final class CheckpointThread {
     /// The last request for a sweep that was begun, and the merge of everything that ends it.
     private var sweep: (request: UInt64, merge: UInt64)?
     private var nextSweepNanoseconds: UInt64
+    private var historyAge: HistoryAge
     private var retry: RetryPause
     /// Whether the attempt at the end was made.
     private var hasTriedToClose = false
@@ -46,6 +47,7 @@ final class CheckpointThread {
     init(_ core: EngineCore) {
         self.core = core
         retry = RetryPause(core.options)
+        historyAge = HistoryAge(retentionMicroseconds: core.options.retentionMicroseconds)
         nextSweepNanoseconds = 0
         scheduleSweep()
     }
@@ -271,8 +273,10 @@ extension CheckpointThread {
             (isRunSpaceShort(progress), progress.sweepsRequested, progress.sweepsDone)
         }
         let retention = isShort ? retentionWhenFull : core.options.retentionMicroseconds
-        let now = core.options.clock()
-        let oldest = CommitVersion(microseconds: now > retention ? now - retention : 0)
+        let oldest = CommitVersion(
+            microseconds: historyAge.oldest(
+                retention: retention, last: core.published.load(ordering: .acquiring), now: core.options.clock(),
+                nanoseconds: SystemClock.monotonicNanoseconds()))
         scheduleSweep()
         do throws(StorageError) {
             let horizon = min(oldest, core.runs.current.manifest.checkpoint)
