@@ -131,16 +131,20 @@ struct Catalogue: ~Copyable {
         let name = collection.extracting(1..<collection.byteCount)
         let hash = ByteTable.hash(name)
         if let known = positions.value(of: name, hash: hash) { return known }
+        key.reset()
+        key.append(byte: KeySpace.catalogue.rawValue)
+        key.append(name)
+        var entry = Entry(number: 0, count: 0)
+        // What cannot be read leaves nothing: it would be taken for a new collection afterwards.
+        if let stored = try latest.value(forKey: key.bytes), let parsed = CatalogueEntry(stored.bytes) {
+            entry = Entry(number: parsed.number, count: parsed.count, path: [UInt8](copying: parsed.path))
+        } else if DocumentKey.isCutCollection(byteCount: collection.byteCount) {
+            entry.path = [UInt8](copying: DocumentKey.collectionPath(ofDocument: path))
+        }
         let position = entries.count
         positions.set(name, hash: hash, to: position)
-        entries.append(Entry(number: 0, count: 0))
-        writeKey(of: position)
-        if let stored = try latest.value(forKey: key.bytes), let parsed = CatalogueEntry(stored.bytes) {
-            entries[position] = Entry(number: parsed.number, count: parsed.count, path: [UInt8](copying: parsed.path))
-        } else if DocumentKey.isCutCollection(byteCount: collection.byteCount) {
-            entries[position].path = [UInt8](copying: DocumentKey.collectionPath(ofDocument: path))
-        }
-        entryBytes += name.byteCount + entries[position].path.count
+        entries.append(entry)
+        entryBytes += name.byteCount + entry.path.count
         return position
     }
 

@@ -26,4 +26,26 @@ struct CatalogueTests {
         // The check at the end compares the counts with the documents.
         try harness.finish()
     }
+
+    @Test(.needsFiles)
+    func `A collection whose entry could not be read keeps its number and its count`() async throws {
+        let first = try StoreHarness()
+        // Some pages of other collections on both sides of the one that is damaged.
+        let padding = String(repeating: "p", count: 150)
+        let collections = (0..<400).map { $0 == 200 ? "c1200-the-damaged-one-\(padding)" : "c\(1_000 + $0)\(padding)" }
+        for start in stride(from: 0, to: 400, by: 100) {
+            try await first.commit(collections[start..<start + 100].map { .set("\($0)/first", fields(1)) })
+        }
+        try first.store.checkpoint()
+        first.store.close()
+        let damage = try FileDamage(of: "-the-damaged-one-", in: first.directory.path(of: "data/runs"))
+        let harness = try StoreHarness(in: first.directory, clock: first.clock)
+        let refused = try await harness.failure([.set("\(collections[200])/second", fields(2))])
+        #expect(refused?.code == .dataLoss)
+        try damage.mend()
+        try await harness.commit([.set("\(collections[200])/second", fields(2))])
+        #expect(try harness.ids(collections[200]).sorted() == ["first", "second"])
+        // The check compares the counts with the documents, and the index entries.
+        try harness.finish()
+    }
 }
