@@ -33,6 +33,8 @@ final class Housekeeper {
     private let adaptiveIndexes: AdaptiveIndexes?
 
     private var expiry: ExpirySweep
+    /// Where the removal of a deleted database's documents continues.
+    private var removal = (database: UInt32(0), deletion: UInt64(0), place: [UInt8]?.none)
     private var nextRemovalMilliseconds: UInt64 = 0
     /// After a failure.
     private var removalPausedUntilMilliseconds: UInt64 = 0
@@ -192,11 +194,15 @@ final class Housekeeper {
             removalPausedUntilMilliseconds = now + Housekeeper.roundMilliseconds
             return
         }
+        let deletion = entry.settings?.deleteMicroseconds ?? 0
+        if removal.database != entry.number || removal.deletion != deletion {
+            removal = (entry.number, deletion, nil)
+        }
         do throws(RequestError) {
-            if try stage.removeDocuments(ofDatabase: entry.number) {
+            if try stage.removeDocuments(ofDatabase: entry.number, from: &removal.place) {
                 counters.documentsWritten.add(stage.draft.documentsWritten, ordering: .relaxed)
-            } else if isAllVisible {
-                finishRemoval(entry)
+            } else if isAllVisible, !finishRemoval(entry) {
+                removalPausedUntilMilliseconds = now + Housekeeper.roundMilliseconds
             }
         } catch {
             removalPausedUntilMilliseconds = now + Housekeeper.roundMilliseconds
@@ -205,15 +211,16 @@ final class Housekeeper {
     }
 
     /// Removes what a database declares, then notes that it is gone. Its documents are.
-    private func finishRemoval(_ entry: DatabaseDirectory.Entry) {
+    /// - Returns: false if that is to be tried again.
+    private func finishRemoval(_ entry: DatabaseDirectory.Entry) -> Bool {
         let declared = stage.draft.applier.indexes.declaration(of: entry.number)
         if !declared.indexes.isEmpty || !declared.fieldOverrides.isEmpty {
             let nothing = SystemCommit.declaration(IndexDeclaration(), database: entry.number, analysis: "")
-            perform(nothing, as: .databaseRemoval)
-        } else if var settings = entry.settings {
-            settings.state = .deleted
-            perform(.database(settings, number: entry.number), as: .databaseRemoval)
+            return perform(nothing, as: .databaseRemoval)
         }
+        guard var settings = entry.settings else { return true }
+        settings.state = .deleted
+        return perform(.database(settings, number: entry.number), as: .databaseRemoval)
     }
 
     private func noteFailure(of task: HousekeepingTask, _ description: String) {

@@ -97,24 +97,37 @@ extension CommitStage {
     private static let removedBytesMax = 1 << 20
 
     /// Stages a commit that deletes the next documents of a database.
+    ///
+    /// - Parameter place: the key to continue at, before which there is no document; nil for the first one. Deletions
+    ///   stay in the storage for as long as the history, and each step would walk over all of them.
     /// - Returns: false if there are none.
-    func removeDocuments(ofDatabase database: UInt32) throws(RequestError) -> Bool {
+    func removeDocuments(ofDatabase database: UInt32, from place: inout [UInt8]?) throws(RequestError) -> Bool {
         var from = ByteBuffer(capacity: 8)
         var to = ByteBuffer(capacity: 8)
         let root: [UInt8] = []
         DocumentKey.writeSubtree(root.byteSpan, database: database, into: &from)
         DocumentKey.writeSubtree(root.byteSpan, database: database + 1, into: &to)
+        if let place {
+            from.reset()
+            from.append(place)
+        }
         let commit = begin(database: database, newDatabase: nil)
         do {
             var removal = DocumentRemoval()
             var (count, bytes) = (0, 0)
+            var next = to.copyBytes()
             var cursor = try writer.latest.cursor(from: from.bytes, to: to.bytes)
-            while count < Self.removedDocumentsMax, bytes < Self.removedBytesMax, !draft.isFull, try cursor.next() {
+            while try cursor.next() {
+                if count == Self.removedDocumentsMax || bytes >= Self.removedBytesMax || draft.isFull {
+                    next = [UInt8](copying: cursor.key)
+                    break
+                }
                 bytes += try removal.add(cursor.key, cursor.value, to: &draft, latest: writer.latest)
                 count += 1
             }
             if count == 0 { return false }
             try commit.keep()
+            place = next
             return true
         } catch {
             throw RequestError(thrown: error)

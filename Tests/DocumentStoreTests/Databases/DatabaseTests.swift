@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import Foundation
 import Storage
 import TestSupport
 import Testing
@@ -114,6 +115,33 @@ struct DatabaseTests {
         let last = try restarted.reopened()
         #expect(last.store.describeDatabase(last.database)?.settings?.state == .deleted)
         try last.finish()
+        try harness.finish()
+    }
+
+    @Test(.needsFiles)
+    func `A deletion that cannot come to its end on a full disk is tried again after pauses`() async throws {
+        let fault = FaultSwitch()
+        let harness = try StoreHarness { $0.engine.fault = { fault.check($0) } }
+        try await Self.fill(harness, 300)
+        let model = IndexedModel(harness)
+        let part = IndexShape.Part(field: try FieldPath("n"), kind: .ascending)
+        let other = IndexShape.Part(field: try FieldPath("m"), kind: .ascending)
+        let shape = IndexShape(collectionID: "c", isGroup: false, parts: [part, other])
+        try await model.declare(IndexDeclaration(indexes: [shape]))
+        try await model.waitForIndexes()
+        // Until the checkpoint has succeeded commits that only delete are accepted, and no others.
+        fault.fail(.writeRun, with: ENOSPC)
+        #expect(throws: (any Error).self) { try harness.store.checkpoint() }
+        try await Self.delete(harness)
+        try await eventually("the index cannot be removed") { harness.store.statistics.housekeepingFailures > 0 }
+        // Each has the thread look for work.
+        for _ in 0..<50 {
+            harness.store.noticeTime()
+            #expect(try await harness.failure([.set("c/new", fields(1))]) != nil)
+        }
+        #expect(harness.store.statistics.housekeepingFailures == 1)
+        fault.heal()
+        try await Self.waitUntilDeleted(harness)
         try harness.finish()
     }
 
