@@ -12,8 +12,11 @@ package final class TemporaryDisk: Sendable {
     private let directory = TemporaryDirectory("disk")
     package var path: String { directory.path }
 
-    package init(megabytes: Int) throws {
-        try Self.run("mount", ["-t", "tmpfs", "-o", "size=\(megabytes)m", "hearth-test", directory.path])
+    /// - Parameter filesMax: how many files and directories have a place; nil for as many as the system allows.
+    package init(megabytes: Int, filesMax: Int? = nil) throws {
+        // The root of the disk counts too.
+        let files = filesMax.map { ",nr_inodes=\($0 + 1)" } ?? ""
+        try Self.run("mount", ["-t", "tmpfs", "-o", "size=\(megabytes)m\(files)", "hearth-test", directory.path])
     }
 
     deinit { try? Self.run("umount", ["--lazy", directory.path]) }

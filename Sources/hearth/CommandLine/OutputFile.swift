@@ -10,8 +10,23 @@ final class OutputFile {
     /// - Parameter flags: for `open(2)`, beside those for that.
     init(_ path: String, flags: Int32) throws(CommandFailure) {
         self.path = path
-        descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0o666)
+        descriptor = Self.open(path, flags)
         if descriptor < 0 { throw Self.failure(path) }
+    }
+
+    /// Makes a file. Nil where no file can be made: its directory takes none, or no name that is so long.
+    ///
+    /// - Throws: if it cannot be made at present, for example on a full disk, or there is one.
+    init?(newAt path: String) throws(CommandFailure) {
+        self.path = path
+        descriptor = Self.open(path, O_EXCL)
+        if descriptor >= 0 { return }
+        if [EACCES, EPERM, EROFS, ENOENT, ENAMETOOLONG].contains(errno) { return nil }
+        throw Self.failure(path)
+    }
+
+    private static func open(_ path: String, _ flags: Int32) -> Int32 {
+        Glibc.open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0o666)
     }
 
     deinit { close(descriptor) }

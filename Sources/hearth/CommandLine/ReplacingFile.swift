@@ -8,7 +8,7 @@ import Storage
 ///     FILE.PID.new     what is written, locked (flock(2)) by its process
 ///
 /// What is not a regular file, such as a pipe or a device, is written to at once. So is a file in a directory in which
-/// no other can be made.
+/// no other can be made. That a disk has no room for another one is an error.
 final class ReplacingFile {
     /// What a power cut cannot undo once a file has taken its place.
     enum Durability {
@@ -30,7 +30,7 @@ final class ReplacingFile {
         self.path = Directory.resolved(path)
         let status = Directory.status(of: self.path)
         let workPath = "\(self.path).\(getpid())\(Self.suffix)"
-        if status.identity == nil || status.isRegularFile, let file = Self.made(workPath) {
+        if status.identity == nil || status.isRegularFile, let file = try Self.made(workPath) {
             self.file = file
             self.workPath = workPath
             if status.isRegularFile { chmod(workPath, status.mode) }
@@ -88,12 +88,12 @@ final class ReplacingFile {
         return !number.isEmpty && number.allSatisfy { ("0"..."9").contains($0) }
     }
 
-    /// A new file that this process has locked; nil if it cannot be made.
-    private static func made(_ workPath: String) -> OutputFile? {
+    /// A new file that this process has locked; nil where none can be made.
+    private static func made(_ workPath: String) throws(CommandFailure) -> OutputFile? {
         // In a container each process may have the number of the one before.
         removeIfAbandoned(workPath)
-        guard let file = try? OutputFile(workPath, flags: O_EXCL) else { return nil }
+        guard let file = try OutputFile(newAt: workPath) else { return nil }
         // Another process may have taken it for an abandoned one before it was locked.
-        return file.lock() ? file : made(workPath)
+        return file.lock() ? file : try made(workPath)
     }
 }

@@ -111,6 +111,18 @@ struct LoadExportTests {
     }
 
     @Test
+    func `An export leaves a file as it was if the disk has no room for another one`() throws {
+        let disk = try TemporaryDisk(megabytes: 1, filesMax: 1)
+        let file = disk.path(of: "kept.jsonl")
+        try Data("before\n".utf8).write(to: URL(fileURLWithPath: file))
+        let outcome = try HearthBinary.run([
+            "export", "--collection", "c", "--output", file, "--address", "127.0.0.1:9", "--timeout", "10ms",
+        ])
+        #expect(outcome.status == 1 && outcome.errors.contains("No space left on device"), "\(outcome)")
+        #expect(try String(contentsOfFile: file, encoding: .utf8) == "before\n")
+    }
+
+    @Test
     func `A collection whose id is as long as ids may be is exported and deleted with all below it`() throws {
         let server = try ServerProcess(data: directory.path(of: "data"))
         let names = (10..<50).flatMap { ["d\($0)", "d\($0)/sub/x"] }
