@@ -11,7 +11,9 @@ struct Chunk: Sendable {
 /// Reads a file or standard input in chunks of whole lines. Compressed files (gzip) are decompressed, and the elements
 /// of a JSON array are lines.
 ///
-/// A chunk has about a mebibyte. A longer line makes a longer chunk, up to the maximum length of a line.
+/// A chunk has up to a mebibyte. A longer line makes a longer chunk, up to the maximum length of a line. Where chunks
+/// end follows from the offset of the first one, so that a resumed load has the same chunks; those of a pipe end with
+/// what has come.
 final class ChunkReader {
     /// Maximum length of a line in bytes. A document of 1 MiB with every byte escaped as `\u00XX` is 6 MiB.
     static let lineBytesMax = 16 << 20
@@ -22,6 +24,8 @@ final class ChunkReader {
 
     private let path: String
     private let mayHaveBadLines: Bool
+    /// The input is not to be waited for.
+    private let isPipe: Bool
     private let source: any InputBytes
     private var offset: Int
     private var lineNumber: Int
@@ -43,6 +47,7 @@ final class ChunkReader {
         self.offset = offset
         self.lineNumber = lineNumber
         let file = try DescriptorBytes(path)
+        isPipe = file.totalBytes == nil
         let converted = try Self.convert(file, path: path)
         if let converted {
             totalBytes = nil
@@ -62,6 +67,7 @@ final class ChunkReader {
         self.offset = offset
         self.lineNumber = lineNumber
         mayHaveBadLines = true
+        isPipe = path == "-"
         totalBytes = nil
         try skip(offset)
     }
@@ -97,36 +103,46 @@ final class ChunkReader {
             left -= part.count
         }
         if before == 0x0A { return }
-        if rest.isEmpty { try read(into: &rest) }
+        if rest.isEmpty { try read(into: &rest, atMost: Self.readBytes) }
         if !rest.isEmpty { throw CommandFailure("\(path) is not as it was before: no line begins at byte \(count)") }
     }
 
-    /// The next lines; nil at the end. Waits for no more than one read to bring the end of a line.
+    /// The next lines; nil at the end. Waits for no more of a pipe than one read that brings the end of a line.
     func next() throws(CommandFailure) -> Chunk? {
         var bytes = rest
         rest = []
         var searched = 0
-        while !isAtEnd {
-            let start = bytes.count
-            try read(into: &bytes)
-            try checkStart(bytes, start)
-            searched = max(searched, start)
-            if let end = Self.lastLineFeed(in: bytes, from: searched) {
-                rest = Array(bytes[(end + 1)...])
-                bytes.removeSubrange((end + 1)...)
+        var limit = isPipe ? Int.max : Self.readBytes
+        while true {
+            try fill(&bytes, to: limit)
+            if searched == 0 { try checkStart(bytes) }
+            // What follows may be there already, since some sources give more than they are asked for.
+            let end = min(limit, bytes.count)
+            if let lineFeed = bytes[searched..<end].lastIndex(of: 0x0A) {
+                rest = Array(bytes[(lineFeed + 1)...])
+                bytes.removeSubrange((lineFeed + 1)...)
                 return makeChunk(bytes)
             }
-            searched = bytes.count
-            if bytes.count > Self.lineBytesMax {
+            if isAtEnd, end == bytes.count { return bytes.isEmpty ? nil : makeChunk(bytes) }
+            if end > Self.lineBytesMax {
                 throw CommandFailure("line \(lineNumber + 1) is longer than \(Self.lineBytesMax >> 20) MiB")
             }
+            searched = end
+            if !isPipe { limit += Self.readBytes }
         }
-        return bytes.isEmpty ? nil : makeChunk(bytes)
+    }
+
+    /// Reads up to a number of bytes; of a pipe what one read brings.
+    private func fill(_ bytes: inout [UInt8], to limit: Int) throws(CommandFailure) {
+        while !isAtEnd, bytes.count < limit {
+            try read(into: &bytes, atMost: min(limit - bytes.count, Self.readBytes))
+            if isPipe { return }
+        }
     }
 
     /// Refuses an input that is not JSON lines, by its first bytes.
-    private func checkStart(_ bytes: [UInt8], _ readFrom: Int) throws(CommandFailure) {
-        guard offset == 0, readFrom == 0, !(source is ArrayLines),
+    private func checkStart(_ bytes: [UInt8]) throws(CommandFailure) {
+        guard offset == 0, !(source is ArrayLines),
             let remedy = InputKind.remedy(for: bytes, path: path, mayHaveBadLines: mayHaveBadLines)
         else { return }
         throw CommandFailure(remedy)
@@ -139,11 +155,7 @@ final class ChunkReader {
         return chunk
     }
 
-    private func read(into bytes: inout [UInt8]) throws(CommandFailure) {
-        if try !source.read(into: &bytes, atMost: Self.readBytes) { isAtEnd = true }
-    }
-
-    private static func lastLineFeed(in bytes: [UInt8], from start: Int) -> Int? {
-        bytes[start...].lastIndex(of: 0x0A)
+    private func read(into bytes: inout [UInt8], atMost count: Int) throws(CommandFailure) {
+        if try !source.read(into: &bytes, atMost: count) { isAtEnd = true }
     }
 }

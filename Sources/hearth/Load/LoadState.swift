@@ -19,6 +19,8 @@ struct LoadState: Equatable {
     var stored = WindowPlace()
     /// Bad lines of this window that were put aside.
     var reported = 0
+    /// Documents before `stored` that the server refused, and which were put aside.
+    var refused = 0
 
     /// Readers of JSON hold integers in 64 bits with a sign.
     static let integerMax = UInt64(Int64.max)
@@ -87,10 +89,11 @@ extension LoadState {
             let storedSum: UInt64 = try object.integer("storedSum"),
             let progress = try object.object("progress").flatMap(LoadProgress.init), windowBytes > 0, stored >= 0
         else { return nil }
-        let reported: Int? = try object.integer("reported")
+        let (reported, refused): (Int?, Int?) = (try object.integer("reported"), try object.integer("refused"))
         self.init(
             collection: collection, idField: try object.string("idField"), seed: seed, windowBytes: windowBytes,
-            progress: progress, stored: WindowPlace(documents: stored, sum: storedSum), reported: reported ?? 0)
+            progress: progress, stored: WindowPlace(documents: stored, sum: storedSum), reported: reported ?? 0,
+            refused: refused ?? 0)
     }
 
     private var json: String {
@@ -99,6 +102,7 @@ extension LoadState {
             {
               "collection": \(JSONText.quoted(collection)),\(idField)
               "progress": \(progress.json),
+              "refused": \(refused),
               "reported": \(reported),
               "seed": \(seed),
               "stored": \(stored.documents),
@@ -147,17 +151,24 @@ struct WindowPlace: Equatable, Sendable {
 
 /// Turns batches that finish in any order into the place before which all are stored.
 struct Watermark {
-    private var finished: [Int: WindowPlace] = [:]
+    private var finished: [Int: (end: WindowPlace, refused: Int)] = [:]
     private var next = 0
     private(set) var reached: WindowPlace
+    /// Documents before that place that the server refused.
+    private(set) var refused: Int
 
-    init(start: WindowPlace) { reached = start }
+    init(start: WindowPlace, refused: Int) {
+        reached = start
+        self.refused = refused
+    }
 
     /// Notes that batch number `batch`, from 0 in order, which ends at `end`, is stored.
-    mutating func finish(_ batch: Int, end: WindowPlace) {
-        finished[batch] = end
-        while let end = finished.removeValue(forKey: next) {
-            reached = end
+    /// - Parameter refused: documents of it that are not.
+    mutating func finish(_ batch: Int, end: WindowPlace, refused: Int = 0) {
+        finished[batch] = (end, refused)
+        while let batch = finished.removeValue(forKey: next) {
+            reached = batch.end
+            self.refused += batch.refused
             next += 1
         }
     }

@@ -10,6 +10,7 @@
 
 import Basics
 import DocumentModel
+import FirestoreMessages
 import Glibc
 import HearthClient
 
@@ -91,13 +92,13 @@ struct Loader {
         try await reached
         badLines = try options.skipBadPath.map(options.openBad)
         while let current = window {
-            async let following = reader.next()
+            // A load that fails does not wait for it: a pipe may bring nothing more.
+            let following = Task { try await reader.next() }
             try await store(current, totalBytes: reader.totalBytes)
             if badLines == nil, let bad = current.badLines.first {
-                _ = try? await following
                 throw CommandFailure("\(options.place(bad.line)): \(bad.reason)")
             }
-            window = try await following
+            window = try await following.value
         }
     }
 
@@ -105,14 +106,14 @@ struct Loader {
     private mutating func store(_ window: LoadWindow, totalBytes: Int?) async throws {
         // Whatever else the file may hold by now: what was stored is passed over only if it is still the same.
         var next = try window.place(state.stored, database: options.database)
-        if next != state.stored { state.reported = 0 }
+        if next != state.stored { (state.reported, state.refused) = (0, 0) }
         state.stored = next
         if next.documents == 0, state.reported != window.badLines.count {
             for bad in window.badLines { try badLines?.append(bad.text, number: bad.line, reason: bad.reason) }
             state.reported = badLines == nil ? 0 : window.badLines.count
         }
         if window.count > 0 { try save() }
-        var watermark = Watermark(start: state.stored)
+        var watermark = Watermark(start: state.stored, refused: state.refused)
         try await withThrowingTaskGroup(of: (Int, Result<LoadBatch, BatchFailure>).self) { [client, options] group in
             var inFlight = 0
             var number = 0
@@ -126,7 +127,7 @@ struct Loader {
                 } else if let (finished, result) = try await group.next() {
                     inFlight -= 1
                     try settle(finished, result, &watermark)
-                    state.stored = watermark.reached
+                    (state.stored, state.refused) = (watermark.reached, watermark.refused)
                     show(window, totalBytes: totalBytes)
                     if ContinuousClock().now - lastSave > .seconds(1) { try save() }
                 }
@@ -134,10 +135,12 @@ struct Loader {
         }
         notes.add(window.notes)
         state.progress = window.end
+        state.progress.documents -= state.refused
+        state.progress.skipped += state.refused
         // The line at which a load stops is read again by the next one.
         if badLines == nil { state.progress.skipped -= window.badLines.count }
         state.stored = WindowPlace()
-        state.reported = 0
+        (state.reported, state.refused) = (0, 0)
         if hasStateFile || badLines != nil { try save() }
     }
 
@@ -166,15 +169,24 @@ struct Loader {
             guard error.code == .invalidArgument else { return .failure(.failed(error)) }
             // Something in it is refused: each write is sent separately to find it.
             do {
-                let response = try await client.batchWrite(batch.writes)
-                let refused = zip(batch.lines, response.statuses).filter { $0.1.code != .ok }.map {
-                    (line: $0.0, reason: $0.1.message)
-                }
-                return refused.isEmpty ? .success(batch) : .failure(.refused(refused, batch))
+                return outcome(of: batch, try await client.batchWrite(batch.writes).statuses)
             } catch {
                 return .failure(.failed(error))
             }
         }
+    }
+
+    /// What became of a batch whose writes were sent separately.
+    static func outcome(of batch: LoadBatch, _ statuses: [StatusMessage]) -> Result<LoadBatch, BatchFailure> {
+        var refused: [(line: Int, reason: String)] = []
+        for (line, status) in zip(batch.lines, statuses) where status.code != .ok {
+            // Anything else says nothing about the line: another time it may be stored.
+            guard status.code == .invalidArgument else {
+                return .failure(.failed(RequestError(status.code, status.message)))
+            }
+            refused.append((line, status.message))
+        }
+        return refused.isEmpty ? .success(batch) : .failure(.refused(refused, batch))
     }
 
     private mutating func settle(
@@ -191,7 +203,7 @@ struct Loader {
                 throw CommandFailure("\(options.place(refused[0].line)): \(refused[0].reason)" + resumeHint)
             }
             for (line, reason) in refused.sorted(by: { $0.line < $1.line }) { try badLines?.note(line, reason: reason) }
-            watermark.finish(number, end: batch.end)
+            watermark.finish(number, end: batch.end, refused: refused.count)
         }
     }
 

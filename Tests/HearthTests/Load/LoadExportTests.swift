@@ -186,6 +186,21 @@ struct LoadExportTests {
     }
 
     @Test
+    func `What the server refuses counts as invalid and not as loaded`() throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        // The server refuses so many index entries.
+        let many = (0..<45_000).map { "\($0)" }.joined(separator: ",")
+        let lines = [#"{"__name__":"a"}"#, #"{"__name__":"b","n":[\#(many)]}"#, "nonsense", #"{"__name__":"c"}"#]
+        let aside = directory.path(of: "aside")
+        let outcome = try load(server, try write("in.jsonl", lines), "--collection", "c", "--skip-bad", aside)
+        #expect(outcome.status == 0 && outcome.output.hasPrefix("loaded 2 documents"), "\(outcome)")
+        #expect(outcome.output.contains("2 invalid lines"), "\(outcome)")
+        #expect(try export(server, "c") == "{\"__name__\":\"a\"}\n{\"__name__\":\"c\"}\n")
+        #expect(try String(contentsOfFile: aside, encoding: .utf8).contains("in.jsonl:2: "))
+        #expect(server.stop() == 0)
+    }
+
+    @Test
     func `Bad lines can be put aside, mended and loaded`() throws {
         let server = try ServerProcess(data: directory.path(of: "data"))
         let file = try write("some.jsonl", [#"{"id":"a"}"#, "nonsense", #"{"x":1}"#, "", #"{"id":"b"}"#])

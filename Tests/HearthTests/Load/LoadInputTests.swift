@@ -1,6 +1,10 @@
 // Inputs that cannot be loaded, and what a load that does not begin leaves: nothing.
 
+import Basics
+import DocumentModel
+import FirestoreMessages
 import Foundation
+import Glibc
 import TestSupport
 import Testing
 
@@ -116,6 +120,90 @@ struct LoadInputTests {
         _ = try write("bad", Array(("[" + lines.joined(separator: ",\n") + "]").utf8))
         let resumed = try HearthBinary.run(base + ["--resume"])
         #expect(resumed.status == 0 && resumed.output.hasPrefix("loaded 200 documents"), "\(resumed)")
+        #expect(server.stop() == 0)
+    }
+
+    @Test(arguments: ["plain", "gz", "array"])
+    func `A load that is resumed has the chunks of the load before`(form: String) throws {
+        var random = SeededGenerator(seed: 7)
+        let lines = (0..<6_000).map { number in
+            let text = String(repeating: "x", count: number % 2_500 == 2_499 ? 1_500_000 : random.below(300))
+            return #"{"n":\#(number),"s":"\#(text)"}"#
+        }
+        let text = lines.joined(separator: "\n")
+        var bytes = Array(text.utf8)
+        if form == "array" { bytes = Array("[\(lines.joined(separator: ",\r\n"))]".utf8) }
+        if form == "gz" {
+            bytes = stride(from: 0, to: bytes.count, by: 65_000).flatMap { start in
+                Self.gzip(of: String(decoding: bytes[start..<min(start + 65_000, bytes.count)], as: UTF8.self))
+            }
+        }
+        let path = try write(form, bytes)
+        func chunks(_ start: (offset: Int, line: Int)) throws -> [Chunk] {
+            let reader = try ChunkReader(path: path, offset: start.offset, lineNumber: start.line)
+            var chunks: [Chunk] = []
+            while let chunk = try reader.next() { chunks.append(chunk) }
+            return chunks
+        }
+        let all = try chunks((0, 0))
+        #expect(all.count >= 3)
+        #expect(String(decoding: all.flatMap(\.bytes), as: UTF8.self) == text + (form == "array" ? "\n" : ""))
+        for (index, chunk) in all.enumerated() {
+            let rest = try chunks((chunk.offset, chunk.firstLine - 1))
+            #expect(rest.map(\.offset) == all[index...].map(\.offset), "chunk \(index)")
+            #expect(rest.map(\.firstLine) == all[index...].map(\.firstLine), "chunk \(index)")
+            #expect(rest.map(\.bytes) == all[index...].map(\.bytes), "chunk \(index)")
+        }
+    }
+
+    @Test
+    func `Only what is wrong with a document itself puts it aside`() throws {
+        var batch = LoadBatch(database: try DatabaseName(project: "p"), end: WindowPlace(documents: 3))
+        batch.lines = [7, 8, 9]
+        func outcome(_ codes: [StatusCode]) -> Result<LoadBatch, Loader.BatchFailure> {
+            Loader.outcome(of: batch, codes.map { StatusMessage(code: $0, message: "why") })
+        }
+        if case .failure = outcome([.ok, .ok, .ok]) { Issue.record("all documents are stored") }
+        guard case .failure(.refused(let refused, let same)) = outcome([.ok, .invalidArgument, .ok]) else {
+            Issue.record("a document is refused")
+            return
+        }
+        #expect(refused.map(\.line) == [8] && refused.map(\.reason) == ["why"] && same.end == batch.end)
+        for code in [StatusCode.resourceExhausted, .permissionDenied, .unavailable, .aborted, .dataLoss] {
+            guard case .failure(.failed(let error)) = outcome([.invalidArgument, code, .ok]) else {
+                Issue.record("\(code) says nothing about a document")
+                continue
+            }
+            #expect(error.code == code && error.message == "why")
+        }
+    }
+
+    @Test
+    func `A load that fails does not wait for what a pipe has not brought`() throws {
+        let data = directory.path(of: "data")
+        let server = try ServerProcess(data: data)
+        let text =
+            "service cloud.firestore { match /databases/{d}/documents { match /c/{x} { allow write: if false; } } }"
+        let rules = try write("rules", Array(text.utf8))
+        #expect(try HearthBinary.run(["rules", "apply", rules, "--data", data]).status == 0)
+        let pipe = directory.path(of: "pipe")
+        #expect(mkfifo(pipe, 0o600) == 0)
+        // The test reads too, so that the pipe has no end.
+        let descriptor = open(pipe, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+        #expect(descriptor >= 0)
+        defer { close(descriptor) }
+        let load = ["load", "--collection", "c", "--address", "127.0.0.1:\(server.port)", "-"]
+        let loading = HearthProcess(load, input: pipe)
+        try loading.start()
+        let line = Array("{\"s\":\"\(String(repeating: "x", count: 1_000))\"}\n".utf8)
+        var rest = (0..<1_500).flatMap { _ in line }[...]
+        try waitUntil("the load ends") {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, min($0.count, 4_096)) }
+            rest = rest.dropFirst(max(count, 0))
+            return !loading.isRunning
+        }
+        loading.waitForEnd()
+        #expect(loading.status == 1 && loading.errors.contains("refused a batch"), "\(loading.errors)")
         #expect(server.stop() == 0)
     }
 
