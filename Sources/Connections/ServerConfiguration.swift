@@ -50,7 +50,8 @@ package struct ServerConfiguration: Sendable {
     package var http2KeptBackBytesTotalMax = 256 << 20
     /// Header fields of one gRPC request, as HTTP/2 counts them; a call beyond ends with RESOURCE_EXHAUSTED.
     package var metadataBytesMax = 16 << 10
-    /// HTTP/2 streams that a client may reset at once, and in a second in the long run; the connection ends beyond.
+    /// HTTP/2 streams that a client may reset, or on which it may break a rule so that the server resets them, at once,
+    /// and in a second in the long run; the connection ends beyond.
     package var resetsMax: UInt64 = 2_000
     package var resetsPerSecond: UInt64 = 200
     /// HTTP/2 frames that bring nothing (PING, SETTINGS, empty DATA, malformed ones) that a client may send at once,

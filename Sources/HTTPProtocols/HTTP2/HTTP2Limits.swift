@@ -17,7 +17,8 @@ struct HTTP2Limits: Sendable {
     var connectionWindowBytes: UInt32
     /// Header fields of one request: SETTINGS_MAX_HEADER_LIST_SIZE.
     var metadataBytesMax: Int
-    /// Streams that the client may reset at once, and in a second in the long run.
+    /// Streams that the client may reset, or on which it may break a rule so that we reset them, at once, and in a
+    /// second in the long run.
     var resetsMax: UInt64
     var resetsPerSecond: UInt64
     /// Frames that ask for work and bring nothing (PING, SETTINGS, empty DATA, malformed ones) at once, and in a second

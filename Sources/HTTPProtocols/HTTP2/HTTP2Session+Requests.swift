@@ -110,7 +110,9 @@ extension HTTP2Session {
             }
             return idleFrame()
         case NGHTTP2_GOAWAY.rawValue: hot.state.clientLeaves = true
-        case NGHTTP2_RST_STREAM.rawValue: return spendReset() ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
+        case NGHTTP2_RST_STREAM.rawValue:
+            hot.state.streamReset = identifier
+            return spendReset() ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
         default: break
         }
         return 0
@@ -129,7 +131,11 @@ extension HTTP2Session {
     func streamClosed(_ identifier: UInt32) -> Int32 {
         guard let stream = find(identifier) else { return 0 }
         if let held = hot.state.held, held.stream == stream { hot.state.held = nil }
-        if !stream.state.isOver { unsafe delegate.cancelled(identifier) }
+        if !stream.state.isOver {
+            // The client broke a rule, so that we reset the stream: it counts as if the client had reset it.
+            if hot.state.streamReset != identifier { _ = spendReset() }
+            unsafe delegate.cancelled(identifier)
+        }
         _ = endCall(identifier)
         hot.state.unsentBytes -= stream.state.unsentBytes
         hot.state.known = nil

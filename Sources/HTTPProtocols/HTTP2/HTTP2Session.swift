@@ -132,6 +132,10 @@ enum HTTP2Progress: Equatable {
 
         var idleFrames: TokenBucket
         var resets: TokenBucket
+        /// There were too many resets: the session fails when it is shown bytes again.
+        var hasTooManyResets = false
+        /// The stream that the client has reset last.
+        var streamReset: UInt32 = 0
         /// Why the session failed, as nghttp2 or we put it.
         var failure: String?
         var hasSettings = false
@@ -283,7 +287,7 @@ enum HTTP2Progress: Equatable {
         copyDeferredMessage()
         creditConnection()
         reportConnectionWindow()
-        if taken < 0 {
+        if taken < 0 || hot.state.hasTooManyResets {
             let reason = unsafe hot.state.failure ?? String(cString: nghttp2_strerror(Int32(taken)))
             // nghttp2 says nothing to the client about floods and a wrong preface; the next turn of `send` does.
             let code =
@@ -315,9 +319,10 @@ enum HTTP2Progress: Equatable {
         return false
     }
 
-    /// Counts a stream that the client gave up; false when there were too many.
+    /// Counts a stream that the client gave up, or on which it broke a rule; false when there were too many.
     func spendReset() -> Bool {
         if hot.state.resets.take() { return true }
+        hot.state.hasTooManyResets = true
         hot.state.failure = "too many stream resets"
         return false
     }

@@ -80,8 +80,8 @@ enum ServeSettings {
         .number(
             "max-resets", in: 1...1_000_000, \.transport.resetsMax,
             """
-            Streams that an HTTP/2 client may reset in a burst. A tenth of the number is added each second; a client \
-            that exceeds it is disconnected.
+            Streams that an HTTP/2 client may reset, or on which it may break a rule, in a burst. A tenth of the \
+            number is added each second; a client that exceeds it is disconnected.
             """),
         .number(
             "max-idle-frames", in: 10...10_000_000, \.transport.idleFramesMax,

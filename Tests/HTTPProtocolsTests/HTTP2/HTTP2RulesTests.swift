@@ -259,6 +259,25 @@ import Testing
         #expect(HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]])
     }
 
+    @Test func `Streams that the server resets for a broken rule count like those that the client resets`() throws {
+        let live = try LiveServer {
+            $0.resetsMax = 50
+            $0.resetsPerSecond = 1
+        }
+        defer { live.stop() }
+        let message = grpcMessage([1])
+        let last = flood(live, times: 1_000) { number in
+            let stream = UInt32(number * 2 + 1)
+            // More than the client has announced, after the call has begun.
+            return [
+                .request(path(.write), stream: stream, fields: [("content-length", "\(message.count)")]),
+                .data(message, stream: stream, endStream: false), .data(message, stream: stream),
+            ]
+        }
+        #expect(last?.code == Code.enhanceYourCalm.rawValue)
+        #expect(HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]])
+    }
+
     @Test func `A header list in endless pieces ends the connection`() throws {
         let live = try LiveServer()
         defer { live.stop() }
