@@ -228,7 +228,7 @@ package struct ChannelLimits: Sendable {
     private func readEnded(_ count: Int) {
         guard count != 0, !isClosing else { return }
         if count == Int(UV_EOF.rawValue) { return endInput() }
-        guard count > 0 else { return close(.broken(describeError(Int32(count)))) }
+        guard count > 0 else { return close(hot.state.closesAfterFlush ?? .broken(describeError(Int32(count)))) }
         hot.state.bytesReceived &+= UInt64(count)
         if hot.state.readsToEnd { return }
         if hot.state.tls != nil {
@@ -248,7 +248,7 @@ package struct ChannelLimits: Sendable {
     /// The other side sends no more.
     func endInput() {
         stopReading()
-        if hot.state.readsToEnd { return close(.closedByPeer) }
+        if hot.state.readsToEnd { return close(hot.state.closesAfterFlush ?? .closedByPeer) }
         // The channel ends when everything is sent.
         if hot.state.hasInputEnded || hot.state.closesAfterFlush != nil { return }
         if isInputHeld {

@@ -44,7 +44,9 @@ import CNGHTTP2
         unsafe nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, stream, _, user in
             unsafe HTTP2Session.with(user) { $0.streamClosed(UInt32(bitPattern: stream)) }
         }
-        unsafe nghttp2_session_callbacks_set_error_callback2(callbacks) { _, _, text, count, user in
+        unsafe nghttp2_session_callbacks_set_error_callback2(callbacks) { _, code, text, count, user in
+            // It has the field, which may be a secret, and is about one stream.
+            if code == NGHTTP2_ERR_HTTP_HEADER.rawValue { return 0 }
             let text = unsafe String(decoding: UnsafeRawBufferPointer(start: text, count: count), as: UTF8.self)
             return unsafe HTTP2Session.with(user) {
                 $0.hot.state.failure = text

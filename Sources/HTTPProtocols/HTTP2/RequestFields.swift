@@ -141,7 +141,9 @@ struct RequestFields {
 
     private func target(_ path: RawSpan) -> Target {
         if let rpc = rpcs.rpc(at: path) { return .rpc(rpc) }
-        let shown = path.extracting(first: min(path.byteCount, Self.pathBytesShown))
+        // A query may have a secret, and the refusal goes to the log.
+        let end = path.firstOffset(of: UInt8(ascii: "?")) ?? path.byteCount
+        let shown = path.extracting(first: min(end, Self.pathBytesShown))
         return .unknown(rpcs.refusal(ofPath: String(repairingUTF8: shown)))
     }
 

@@ -3,10 +3,13 @@
 
 import Basics
 import ConnectionTestSupport
+import Synchronization
 import TestSupport
 import Testing
 
 @testable import Calls
+@testable import Connections
+@testable import EventLoops
 @testable import HTTPProtocols
 @testable import NativeProtocol
 
@@ -276,6 +279,33 @@ import Testing
         }
         #expect(last?.code == Code.enhanceYourCalm.rawValue)
         #expect(HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]])
+    }
+
+    @Test func `Events have the reason of an end, and no field that breaks a rule and no query`() throws {
+        let events = Mutex<[ServerEvent]>([])
+        let changed = Signal()
+        let live = try LiveServer {
+            $0.onEvent = { event in
+                events.withLock { $0.append(event) }
+                changed.notify()
+            }
+        }
+        defer { live.stop() }
+        var client: HTTP2Client? = HTTP2Client(live)
+        client?.send(.request("/no.such.Service/Method?key=canary", stream: 1), .data(grpcMessage([1]), stream: 1))
+        #expect(client?.answer(1).text?.contains("canary") == false)
+        client?.send(
+            .request(Self.get, stream: 3, fields: [("authorization", "Bearer canary\u{1}")]),
+            .data(grpcMessage([1]), stream: 3), .data([0], stream: 9))
+        #expect(client?.readAll().goAways.last?.code == Code.protocolError.rawValue)
+        // Closes its side before the server has given up waiting for that.
+        client = nil
+        func reasons() -> [CloseReason] {
+            events.withLock { $0.compactMap { if case .connectionClosed(_, let reason) = $0 { reason } else { nil } } }
+        }
+        #expect(changed.wait { !reasons().isEmpty })
+        #expect(reasons() == [.http2("a violation of HTTP/2")])
+        #expect(!"\(events.withLock { $0 })".contains("canary"))
     }
 
     @Test func `A header list in endless pieces ends the connection`() throws {
