@@ -41,6 +41,7 @@ package struct HTTP1Parser: Sendable {
     /// Lines of chunk sizes, extensions included.
     private static let chunkLineBytesMax = 256
     private static let versionPrefix = Array("HTTP/".utf8)
+    private static let host = Array("host".utf8)
     /// Empty lines before a request, which some clients send after a body (RFC 9112, section 2.2).
     private static let emptyLinesMax = 1
 
@@ -230,7 +231,7 @@ package struct HTTP1Parser: Sendable {
         return text[byteAt: 7] == UInt8(ascii: "0") ? 0 : 1
     }
 
-    /// A path, `*` for OPTIONS, or the whole URI as proxies send it, of which the path is kept.
+    /// A path, `*` for OPTIONS, or the whole URI as proxies send it (RFC 9112, section 3.2).
     private mutating func readTarget(_ target: RawSpan) throws(HTTP1Violation) {
         guard !target.isEmpty, target.allBytes({ 0x21...0x7E ~= $0 && $0 != UInt8(ascii: "#") }) else { throw .target }
         let slash = UInt8(ascii: "/")
@@ -239,10 +240,28 @@ package struct HTTP1Parser: Sendable {
             return head.setTarget(target)
         }
         let scheme = "http://".utf8.count
-        guard target.byteCount > scheme, target.extracting(first: scheme).equalsIgnoringCase("http://"),
-            let path = target.firstOffset(of: slash, from: scheme), path > scheme
-        else { throw .target }
-        head.setTarget(target.extracting(droppingFirst: path))
+        guard target.byteCount > scheme, target.extracting(first: scheme).equalsIgnoringCase("http://") else {
+            throw .target
+        }
+        try readURI(target.extracting(droppingFirst: scheme))
+    }
+
+    /// The rest of a URI, after its scheme. An empty path is `/`, or `*` for OPTIONS. The authority counts before the
+    /// header Host, which a proxy may have passed on as it came.
+    private mutating func readURI(_ rest: RawSpan) throws(HTTP1Violation) {
+        let (slash, question) = (UInt8(ascii: "/"), UInt8(ascii: "?"))
+        var end = 0
+        while end < rest.byteCount, rest[byteAt: end] != slash, rest[byteAt: end] != question { end += 1 }
+        let authority = rest.extracting(first: end)
+        guard !authority.isEmpty, authority.allBytes({ $0 != UInt8(ascii: "@") }) else { throw .target }
+        if end < rest.byteCount, rest[byteAt: end] == slash {
+            head.setTarget(rest.extracting(droppingFirst: end))
+        } else {
+            let isAsterisk = end == rest.byteCount && head.method == .options
+            let path = [isAsterisk ? UInt8(ascii: "*") : slash] + [UInt8](copying: rest.extracting(droppingFirst: end))
+            head.setTarget(path.byteSpan)
+        }
+        head.append(name: Self.host.byteSpan, value: authority)
     }
 
     /// `name ":" OWS value OWS`

@@ -16,6 +16,10 @@ import Testing
         ("GET / HTTP/1.1\r\nHost: h\r\n\r\n", ["get 1 true none", "/?", "-", ""]),
         ("GET /a%20b?c=d?e HTTP/1.1\r\nhOST:h\r\nX: \t 1 2 \r\n\r\n", ["get 1 true none", "/a%20b?c=d?e", "1 2", ""]),
         ("GET http://h/p HTTP/1.1\r\nHost: h\r\n\r\n", ["get 1 true none", "/p?", "-", ""]),
+        ("GET http://h:1 HTTP/1.1\r\nHost: h\r\n\r\n", ["get 1 true none", "/?", "-", ""]),
+        ("GET HTTP://h?a=/b HTTP/1.1\r\nHost: h\r\n\r\n", ["get 1 true none", "/?a=/b", "-", ""]),
+        ("OPTIONS http://h HTTP/1.1\r\nHost: h\r\n\r\n", ["options 1 true none", "*?", "-", ""]),
+        ("OPTIONS http://h?a HTTP/1.1\r\nHost: h\r\n\r\n", ["options 1 true none", "/?a", "-", ""]),
         ("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n", ["options 1 true none", "*?", "-", ""]),
         ("BREW / HTTP/1.7\r\nHost: h\r\n\r\n", ["other 1 true none", "/?", "-", ""]),
         ("GET / HTTP/1.0\r\n\r\n", ["get 0 false none", "/?", "-", ""]),
@@ -38,6 +42,17 @@ import Testing
         #expect(understand(text) == log)
     }
 
+    /// A check of `Host` that looked at another name than the one in the target would check nothing.
+    @Test(arguments: ["http://a:1", "http://a:1/p", "http://a:1?q", "HTTP://a:1/"])
+    func `The host of a whole URI counts before the header Host`(target: String) throws {
+        var parser = HTTP1Parser()
+        let text = Array("GET \(target) HTTP/1.1\r\nHost: b\r\nX: y\r\n\r\n".utf8)
+        var offset = 0
+        #expect(try parser.next(text.byteSpan, &offset) == .head)
+        #expect(parser.head.value(of: "host") == "a:1")
+        #expect(parser.head.value(of: "x") == "y")
+    }
+
     @Test func `One request after the other is read from the same bytes`() {
         let first = "POST /1 HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab"
         let second = "GET /2 HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -52,7 +67,8 @@ import Testing
         ("\r\n\r\nGET / HTTP/1.1\r\n", 400), ("GET /a b HTTP/1.1\r\n", 400), ("GET /\u{e9} HTTP/1.1\r\n", 400),
         ("G(T / HTTP/1.1\r\n", 400), ("GET a HTTP/1.1\r\n", 400), ("GET * HTTP/1.1\r\n", 400),
         ("GET /#f HTTP/1.1\r\n", 400),
-        ("GET http:/// HTTP/1.1\r\n", 400), ("CONNECT h:1 HTTP/1.1\r\n", 400),
+        ("GET http:/// HTTP/1.1\r\n", 400), ("GET http:// HTTP/1.1\r\n", 400), ("GET http://?a HTTP/1.1\r\n", 400),
+        ("GET http://u@h/ HTTP/1.1\r\n", 400), ("GET ftp://h/ HTTP/1.1\r\n", 400), ("CONNECT h:1 HTTP/1.1\r\n", 400),
         // Versions.
         ("GET / HTTP/2.0\r\n", 505), ("GET / HTTP/0.9\r\n", 505), ("GET / http/1.1\r\n", 400),
         ("GET / HTTP/1.10\r\n", 400),
