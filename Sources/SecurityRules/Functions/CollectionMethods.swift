@@ -167,6 +167,7 @@ extension Functions {
             overload(.path, .map) { evaluation, operands throws(ExpressionError) in
                 let values = try evaluation.entries(operands[1])
                 guard let path = RulesPath.from(operands[0]) else { return .null }
+                try evaluation.spendMemory(path.memoryBytes)
                 return .object(try path.binding(values))
             }),
     ]

@@ -28,15 +28,20 @@ extension Functions {
     static let conversions: [ExpressionFunction] = [
         function(
             "string",
-            overload([.null, .boolean, .number, .string, .path]) { _, operands throws(ExpressionError) in
+            overload([.null, .boolean, .number, .string]) { _, operands throws(ExpressionError) in
                 .string(try Conversions.text(operands[0]))
+            },
+            overload(.path) { evaluation, operands throws(ExpressionError) in
+                try evaluation.spendMemory(RulesPath.from(operands[0])?.memoryBytes ?? 0)
+                return .string(try Conversions.text(operands[0]))
             }),
         function(
             "int", overload(.integer) { _, operands in operands[0] },
             overload(.double) { _, operands in
                 .integer(Numbers.integer(saturating: Numbers.double(operands[0]) ?? 0))
             },
-            overload(.string) { _, operands throws(ExpressionError) in
+            overload(.string) { evaluation, operands throws(ExpressionError) in
+                try evaluation.spendWork(operands[0].text.utf8.count)
                 guard case .string(let text) = operands[0], let number = Int64(text) else {
                     throw Conversions.failure(operands[0].text, to: .int)
                 }
@@ -54,7 +59,7 @@ extension Functions {
         function(
             "path",
             overload(.string) { evaluation, operands throws(ExpressionError) in
-                try evaluation.spendMemory(2 * operands[0].text.utf8.count)
+                try evaluation.spendMemory(RulesPath.readingBytes(operands[0].text))
                 return .object(try RulesPath.parse(operands[0].text))
             }),
     ]

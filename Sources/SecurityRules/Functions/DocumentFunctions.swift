@@ -35,7 +35,7 @@ enum DocumentFunctions {
     /// The path of a call, paid for.
     private static func path(_ evaluation: Evaluation, _ operand: Operand) throws(ExpressionError) -> RulesPath {
         let path = RulesPath.from(operand) ?? RulesPath([])
-        try evaluation.spendWork(path.byteCount)
+        try evaluation.spendWork(path.memoryBytes)
         return path
     }
 

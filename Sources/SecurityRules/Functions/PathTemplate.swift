@@ -22,7 +22,10 @@ struct PathTemplate: Sendable {
                 case .constant(let segment):
                     try evaluation.passConstant(operands[index])
                     segments.append(segment)
-                case .computed: try Self.append(try evaluation.value(of: operands[index]), to: &segments)
+                case .computed:
+                    let value = try evaluation.value(of: operands[index])
+                    try evaluation.spendMemory(RulesPath.from(value)?.memoryBytes ?? 0)
+                    try Self.append(value, to: &segments)
                 }
             }
             try evaluation.spendMemory(32 * segments.count)

@@ -43,6 +43,7 @@ enum Subscripts {
             default: break
             }
             if let path = RulesPath.from(operand) {
+                try evaluation.spendMemory(path.memoryBytes)
                 let values = try path.boundValues()
                 return .string(values[try check(number, values.count)])
             }
@@ -74,6 +75,7 @@ enum Subscripts {
         default: break
         }
         if let path = RulesPath.from(operand) {
+            try evaluation.spendMemory(path.memoryBytes)
             return .object(RulesPath(Array(path.segments[try range(operands, path.segments.count)])))
         }
         if operand.unproven != nil { throw .unproven }

@@ -36,6 +36,12 @@ final class RulesPath: LanguageValue {
 
     var operandTypes: OperandTypes { .language(0) }
 
+    /// What a segment costs beside its text, wherever all segments are read, copied or made.
+    static let segmentBytes = 64
+
+    /// An estimate of the bytes of memory that the path holds, as ``Expressions/Operand/memoryBytes``.
+    var memoryBytes: Int { 32 + Self.segmentBytes * valueCount + byteCount }
+
     /// The path that an operand is: a path, or a reference in a document, whose project is left out.
     convenience init?(reference name: String) {
         let parts = name.slashSeparated
@@ -50,6 +56,11 @@ final class RulesPath: LanguageValue {
         case .reference(let name): RulesPath(reference: name)
         default: nil
         }
+    }
+
+    /// What it costs to read the path of a text.
+    static func readingBytes(_ text: String) -> Int {
+        2 * text.utf8.count + segmentBytes * text.utf8.count { $0 == UInt8(ascii: "/") }
     }
 
     /// The path of a text such as `/a/b` or `a/b`; percent-encoded bytes are decoded.
@@ -102,6 +113,13 @@ final class RulesPath: LanguageValue {
     var unnamed: RulesPath {
         let isLiteral = segments.allSatisfy { if case .literal = $0 { true } else { false } }
         return isLiteral ? self : RulesPath(literals: values ?? [])
+    }
+
+    /// Values of all segments, about.
+    private var valueCount: Int {
+        segments.reduce(0) { sum, segment in
+            if case .glob(_, let texts?) = segment { sum + texts.count } else { sum + 1 }
+        }
     }
 
     /// Bytes of all values, about.

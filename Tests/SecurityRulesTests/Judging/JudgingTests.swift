@@ -343,6 +343,22 @@ struct JudgingTests {
         #expect(try !isAllowed(levels: 6))
     }
 
+    /// A text of 1 MiB has half a million of them.
+    @Test(arguments: [
+        "path(resource.data.s) is path", "p[0] == 'a'", "p[0:2] is path", "string(p) != ''", "/x/$(p) is path",
+        "p == p", "[p].hasOnly([p])",
+    ])
+    func `Paths are paid for by their segments`(part: String) throws {
+        let text = Value.string(String(repeating: "a/", count: 20_000) + "a")
+        func isAllowed(times count: Int) throws -> Bool {
+            let parts = Array(repeating: part, count: count).joined(separator: ", ")
+            let function = "function all() { let p = path(resource.data.s); return [\(parts)].hasOnly([true]); }"
+            return try Ruleset(rules("all()", functions: function)).judge(request(resource: ["s": text])).isAllowed
+        }
+        #expect(try isAllowed(times: 2))
+        #expect(try !isAllowed(times: 40))
+    }
+
     @Test
     func `Looking for a value in a set is paid for with the size of the value`() throws {
         let text = Value.string(String(repeating: "a", count: 1 << 17))
