@@ -26,4 +26,6 @@ package enum RulesLimits {
     package static let diagnostics = 50
     /// Cases that a proof distinguishes: alternatives of the filter times spellings of its numbers.
     package static let proofCases = 256
+    /// Work of all cases of a query together, as of ``Verdict/work``: alternatives and spellings multiply.
+    package static let proofWork = proofCases * expressions
 }

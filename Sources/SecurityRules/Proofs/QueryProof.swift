@@ -24,7 +24,8 @@ struct QueryProof {
         self.evaluation = evaluation
     }
 
-    /// Judges all cases. Each may evaluate as many expressions as a request; they share the rest of the budget.
+    /// Judges all cases. Each may evaluate as many expressions as a request; they share the rest of the budget, and
+    /// ``RulesLimits/proofWork``.
     func verdict() -> Verdict {
         var last = Ruleset.Judgement()
         var isPending = false
@@ -44,8 +45,10 @@ struct QueryProof {
         return host.verdict(last)
     }
 
-    /// The judgements of the cases of a conjunction, each made when it is asked for; nil if there are too many.
+    /// The judgements of the cases of a conjunction, each made when it is asked for; nil if there are too many, or they
+    /// cost too much after those before.
     private func judgements(of conditions: [Condition]) -> [Ruleset.Judgement]? {
+        if evaluation.work > RulesLimits.proofWork { return nil }
         if let path = documentPath(in: conditions) {
             // One document, which rules may read.
             host.named = path
@@ -58,6 +61,7 @@ struct QueryProof {
         host.named = nil
         var judgements: [Ruleset.Judgement] = []
         for facts in cases {
+            if evaluation.work > RulesLimits.proofWork { return nil }
             host.queried = QueriedDocument(facts)
             evaluation.restartExpressions()
             let judgement = ruleset.judgement(of: target, host, evaluation)

@@ -20,6 +20,22 @@ struct QueryProofTests {
         return query
     }
 
+    /// A query of thousands of cases with rules of a thousand expressions would take seconds.
+    @Test func `The cases of all alternatives of a query share a limit of work`() throws {
+        // Zero has three spellings, so each alternative has 243 cases.
+        let zeros = try #require(try query("a == 0 and b == 0 and c == 0 and d == 0 and e == 0").filter)
+        let numbers = Array(repeating: "1", count: 100).joined(separator: ", ")
+        let ruleset = try Ruleset(rules("[\(numbers)].size() == 100"))
+        func verdict(_ alternatives: Int) -> Verdict {
+            var query = StructuredQuery(from: [CollectionSelector(collectionID: "a")])
+            query.filter = .or(Array(repeating: zeros, count: alternatives))
+            return ruleset.judge(request(.list, path: ["a"], query: query))
+        }
+        #expect(verdict(2).isAllowed)
+        #expect(!verdict(20).isAllowed)
+        #expect(verdict(20).work < 2 * RulesLimits.proofWork)
+    }
+
     private func isAllowed(_ filter: String, _ condition: String) throws -> Bool {
         try Ruleset(rules(condition)).judge(request(.list, path: ["a"], query: try query(filter))).isAllowed
     }
