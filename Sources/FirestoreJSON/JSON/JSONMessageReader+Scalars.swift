@@ -84,19 +84,24 @@ enum ScalarText {
 
     /// The digits and sign of a whole number with a fraction or an exponent, exactly: a double would round those of
     /// more than 53 bits. Nil for a number that is not whole or has more digits than any integer.
+    ///
+    /// It works on bytes: a request may have ten million digits, and Swift finds characters slowly.
     private static func wholeDigits(_ text: String) -> String? {
         guard isDecimal(text), Double(text) != nil else { return nil }
-        let unsigned = text.drop { $0 == "+" || $0 == "-" }.split { $0 == "e" || $0 == "E" }
-        let mantissa = unsigned[0].split(separator: ".", omittingEmptySubsequences: false)
-        guard let exponent = Int(unsigned.count > 1 ? unsigned[1] : "0"), (-1_000...1_000).contains(exponent) else {
-            return nil
-        }
-        var digits = Substring(mantissa.joined()).drop { $0 == "0" }
+        let zero = UInt8(ascii: "0")
+        let bytes = Array(text.utf8)
+        let unsigned = bytes.drop { "+-".utf8.contains($0) }.split { $0 | 0x20 == UInt8(ascii: "e") }
+        let mantissa = unsigned[0].split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard let exponent = unsigned.count > 1 ? Int(String(decoding: unsigned[1], as: UTF8.self)) : 0,
+            (-1_000...1_000).contains(exponent)
+        else { return nil }
+        var digits = Array(mantissa.joined())[...].drop { $0 == zero }
         if digits.isEmpty { return "0" }
         let count = digits.count + exponent - (mantissa.count > 1 ? mantissa[1].count : 0)
-        while digits.last == "0" { digits.removeLast() }
+        while digits.last == zero { digits.removeLast() }
         guard digits.count <= count, count <= 20 else { return nil }
-        return (text.hasPrefix("-") ? "-" : "") + digits + String(repeating: "0", count: count - digits.count)
+        return (bytes.first == UInt8(ascii: "-") ? "-" : "") + String(decoding: digits, as: UTF8.self)
+            + String(repeating: "0", count: count - digits.count)
     }
 
     static func double(_ text: String, allowsNames: Bool) -> Double? {

@@ -253,6 +253,18 @@ package struct JSONMessageReader {
         }
     }
 
+    /// Bytes of a name or of a value that an error repeats.
+    private static let bytesShown = 100
+
+    private static func shown(_ json: RawSpan, _ start: Int, _ end: Int) -> String {
+        String(repairingUTF8: json.extracting(start..<min(end, start + bytesShown)))
+    }
+
+    /// One character may have any number of bytes.
+    private static func shown(_ value: String) -> String {
+        String(decoding: value.utf8.prefix(bytesShown), as: UTF8.self)
+    }
+
     private func requestError(_ failure: Failure, _ json: RawSpan) -> RequestError {
         let place = placeText(json)
         let at = place.isEmpty ? "" : " at '\(place)'"
@@ -260,11 +272,11 @@ package struct JSONMessageReader {
             switch failure {
             case .syntax(let error): "\(error.reason) (byte \(error.offset))\(at)."
             case .unknownName(let start, let end):
-                "Unknown name \"\(String(repairingUTF8: json.extracting(start..<end)))\"\(at): Cannot find field."
+                "Unknown name \"\(Self.shown(json, start, end))\"\(at): Cannot find field."
             case .repeatedName: "The field '\(place)' is set twice."
             case .oneofSet(let oneof): "Invalid value\(at) (oneof), oneof field '\(oneof)' is already set."
             case .value(let value, let expected):
-                "Invalid value\(at): \"\(value.prefix(100))\" is not \(expected)."
+                "Invalid value\(at): \"\(Self.shown(value))\" is not \(expected)."
             case .cannotBeSet(let type): "Invalid value\(at): a \(type) cannot be part of a request."
             case .tooDeep: "Objects and arrays are nested more than \(Self.depthMax) levels deep."
             }
@@ -280,7 +292,7 @@ package struct JSONMessageReader {
                 let name = String(decoding: schema.messages[message].fields[field].name, as: UTF8.self)
                 text += text.isEmpty ? name : ".\(name)"
             case .element(let index): text += "[\(index)]"
-            case .key(let start, let end): text += "[\"\(String(repairingUTF8: json.extracting(start..<end)))\"]"
+            case .key(let start, let end): text += "[\"\(Self.shown(json, start, end))\"]"
             }
         }
         return text

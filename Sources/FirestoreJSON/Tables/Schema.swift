@@ -23,11 +23,7 @@ package struct Schema: Sendable {
             MessageSchema(
                 name: message.fullName, form: MessageForm(message.fullName),
                 fields: message.fields.map { field in
-                    let type = numbers[field.typeName] ?? enumNumbers[field.typeName] ?? 0
-                    return FieldTable(
-                        number: field.number, name: Array(field.name.utf8), jsonName: Array(field.jsonName.utf8),
-                        kind: field.kind, isRepeated: field.isRepeated,
-                        isMap: field.isMap, oneof: field.oneofIndex, type: type)
+                    FieldTable(field, type: numbers[field.typeName] ?? enumNumbers[field.typeName] ?? 0)
                 },
                 oneofs: message.oneofs)
         }
@@ -48,12 +44,19 @@ package struct MessageType: Equatable, Sendable {
     let number: Int
 }
 
-/// A message: its fields and the names of its oneofs.
-struct MessageSchema: Sendable {
+/// A message: its fields and the names of its oneofs. A class, since it is looked up for each value that is converted.
+final class MessageSchema: Sendable {
     let name: String
     let form: MessageForm
     let fields: [FieldTable]
     let oneofs: [String]
+
+    init(name: String, form: MessageForm, fields: [FieldTable], oneofs: [String]) {
+        self.name = name
+        self.form = form
+        self.fields = fields
+        self.oneofs = oneofs
+    }
 
     /// The index in `fields` of the field with this number.
     func field(numbered number: Int) -> Int? { fields.firstIndex { $0.number == number } }
@@ -66,8 +69,8 @@ struct MessageSchema: Sendable {
     }
 }
 
-/// A field of a message.
-struct FieldTable: Sendable {
+/// A field of a message. A class, as the message is.
+final class FieldTable: Sendable {
     let number: Int
     let name: [UInt8]
     let jsonName: [UInt8]
@@ -78,8 +81,20 @@ struct FieldTable: Sendable {
     /// The index of the message or enumeration in the schema; 0 for scalars.
     let type: Int
 
+    init(_ field: FieldDescriptor, type: Int) {
+        number = field.number
+        name = Array(field.name.utf8)
+        jsonName = Array(field.jsonName.utf8)
+        kind = field.kind
+        isRepeated = field.isRepeated
+        isMap = field.isMap
+        oneof = field.oneofIndex
+        self.type = type
+    }
+
     func isNamed(_ text: RawSpan) -> Bool {
-        text.equalsBytes(jsonName.byteSpan) || text.equalsBytes(name.byteSpan)
+        let (jsonName, name) = (jsonName, name)
+        return text.equalsBytes(jsonName.byteSpan) || text.equalsBytes(name.byteSpan)
     }
 }
 

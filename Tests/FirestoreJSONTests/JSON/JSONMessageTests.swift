@@ -156,6 +156,32 @@ import Testing
         #expect(error?.message.contains(message) == true, "\(error?.message ?? "")")
     }
 
+    @Test func `Numbers of many digits are read exactly`() throws {
+        let zeros = String(repeating: "0", count: 100_000)
+        for (text, value) in [
+            ("12.\(zeros)", 12), ("-1\(zeros.prefix(900))e-900", -1), ("0.\(zeros.prefix(900))12e902", 12),
+            ("\(Int64.max).\(zeros)", Int64.max), ("-0.\(zeros)", 0),
+        ] {
+            let bytes = try wire(#"{"integerValue":"\#(text)"}"#)
+            #expect(try Value(wire: bytes.byteSpan) == .integer(value), "\(text.prefix(40))")
+        }
+        for text in ["1.\(zeros)1", "1\(zeros)", "1.\(zeros)e-1"] {
+            #expect(throws: RequestError.self) { try wire(#"{"integerValue":\#(text)}"#) }
+        }
+    }
+
+    /// A character may have any number of bytes.
+    @Test(arguments: ["x", "\u{301}"])
+    func `Errors repeat only the beginning of what is wrong`(character: String) {
+        let long = String(repeating: character, count: 10_000)
+        for text in [
+            #"{"\#(long)":1}"#, #"{"integerValue":"\#(long)"}"#, #"{"mapValue":{"fields":{"\#(long)":{"a":1}}}}"#,
+        ] {
+            let error = #expect(throws: RequestError.self) { try wire(text, "Value") }
+            #expect(error?.message.utf8.count ?? 0 < 500, "\(error?.message.prefix(80) ?? "")")
+        }
+    }
+
     @Test func `Limits are single numbers in JSON, and enumerations names`() throws {
         let text = #"{"orderBy":[{"field":{"fieldPath":"a"},"direction":"DESCENDING"}],"limit":3,"offset":2}"#
         #expect(try json(try wire(text, "StructuredQuery"), "StructuredQuery") == text)
