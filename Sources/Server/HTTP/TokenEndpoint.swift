@@ -10,6 +10,8 @@ internal import Identity
 enum TokenEndpoint {
     /// Bytes of a request; assertions are shorter.
     private static let bodyBytesMax = 64 << 10
+    /// Members of a form; of a name that occurs twice the first counts.
+    private static let membersMax = 16
 
     static func answer(_ exchange: HTTPExchange, _ head: HTTPHead, body: RawSpan, _ authorization: Authorization?) {
         guard let authorization else { return exchange.reply(.notFound, "There is no resource at this path.\n") }
@@ -21,8 +23,9 @@ enum TokenEndpoint {
         guard body.byteCount <= bodyBytesMax else {
             return refuse(exchange, "invalid_request", "the body is too large")
         }
-        let form = form(body)
-        guard let grant = form["grant_type"], let assertion = form["assertion"] else {
+        let form = FormEncoding.pairs(body, max: membersMax) ?? []
+        func member(_ name: String) -> String? { form.first { $0.name == name }?.value }
+        guard let grant = member("grant_type"), let assertion = member("assertion") else {
             return refuse(exchange, "invalid_request", "grant_type or assertion is missing")
         }
         do throws(RequestError) {
@@ -41,16 +44,5 @@ enum TokenEndpoint {
     private static func refuse(_ exchange: HTTPExchange, _ error: String, _ text: String) {
         let json = "{\"error\":\"\(error)\",\"error_description\":\(JSONText.quoted(text))}\n"
         exchange.reply(.badRequest, contentType: HTTPError.contentType) { $0.append(utf8: json) }
-    }
-
-    /// The members of a form (`application/x-www-form-urlencoded`); of a name that occurs twice the first.
-    private static func form(_ body: RawSpan) -> [String: String] {
-        var members: [String: String] = [:]
-        for part in String(repairingUTF8: body).split(separator: "&").prefix(16) {
-            let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            let texts = pair.map { PercentEncoding.decoded($0.replacing("+", with: " ")) ?? "" }
-            if texts.count == 2, members[texts[0]] == nil { members[texts[0]] = texts[1] }
-        }
-        return members
     }
 }
