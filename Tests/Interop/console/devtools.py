@@ -172,16 +172,26 @@ class Page:
             f"[...document.querySelectorAll({json.dumps(selector)})].filter(e => {json.dumps(text)} === null || e.innerText.includes({json.dumps(text)})"
             f" || e.getAttribute('aria-label') === {json.dumps(text)}).find(e => e.getClientRects().length)")
         # A page that is still being filled moves what is clicked: it must stand still for two frames, with nothing over it.
-        place = self.until(
+        still = (
             f"(async () => {{ const find = () => {find}; const e = find(); if (!e) return null;"
             " e.scrollIntoView({block: 'nearest', inline: 'nearest'});"
             " const middle = () => { const r = e.getBoundingClientRect(); return {x: r.x + r.width / 2, y: r.y + r.height / 2}; };"
             " const place = middle(); await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));"
             " const later = middle(), top = document.elementFromPoint(later.x, later.y);"
             " const isStill = find() === e && later.x === place.x && later.y === place.y && (!top || e.contains(top));"
-            " return isStill ? later : null; })()", f"{selector} with {text!r}")
-        for kind in ("mousePressed", "mouseReleased"):
-            self.send("Input.dispatchMouseEvent", {"type": kind, "x": place["x"], "y": place["y"], "button": "left", "clickCount": 1})
+            " if (!isStill) return null;"
+            " window.missedClick = true; e.addEventListener('click', () => { window.missedClick = false; }, {capture: true, once: true});"
+            " return later; })()")
+        for _ in range(5):
+            place = self.until(still, f"{selector} with {text!r}")
+            for kind in ("mousePressed", "mouseReleased"):
+                self.send("Input.dispatchMouseEvent", {"type": kind, "x": place["x"], "y": place["y"], "button": "left", "clickCount": 1})
+            # The page may have replaced the element meanwhile, so that no click came of it. A new page knows nothing of it.
+            try:
+                if not self.run(f"window.missedClick === true && Boolean({find})"):
+                    return
+            except PageError:
+                return
 
     def type(self, text):
         self.send("Input.insertText", {"text": text})
