@@ -38,7 +38,7 @@ struct CSVColumns {
     }
 
     /// The columns of an input that can be read once: its header names them, and columns without a type are strings.
-    init(ofStandardInput types: CSVTypes) { pending = types }
+    init(readOnce types: CSVTypes) { pending = types }
 
     /// The column of reasons in a file that `--skip-bad` has written. It is not stored.
     static let errorName = "__error__"

@@ -67,7 +67,7 @@ final class ChunkReader {
         self.offset = offset
         self.lineNumber = lineNumber
         mayHaveBadLines = true
-        isPipe = path == "-"
+        isPipe = InputKind.isReadOnce(path)
         totalBytes = nil
         try skip(offset)
     }
@@ -77,7 +77,7 @@ final class ChunkReader {
         var source = PeekableBytes(file)
         let isCompressed = try source.first(2).starts(with: InputKind.gzip)
         if isCompressed { source = PeekableBytes(try GunzipBytes(source, path: path)) }
-        let name = path == "-" ? "standard input" : path
+        let name = InputKind.name(of: path)
         var start = try source.first(1)
         if start.first == InputKind.byteOrderMark[0] { start = try source.first(InputKind.byteOrderMark.count + 1) }
         if InputKind.isArray(start) { return ArrayLines(source, path: name) }

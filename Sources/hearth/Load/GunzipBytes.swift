@@ -2,7 +2,8 @@ import Basics
 import CZlib
 import Glibc
 
-/// The contents of gzip files (RFC 1952), of several members too. Memory is bounded by two buffers.
+/// The contents of gzip files (RFC 1952), of several members too. Zeros at the end, as tapes and blocks pad files with,
+/// are passed over, as gzip(1) does. Memory is bounded by two buffers.
 final class GunzipBytes: InputBytes {
     private let source: any InputBytes
     private let path: String
@@ -32,6 +33,11 @@ final class GunzipBytes: InputBytes {
                 }
             }
             if !isInMember {
+                while used < input.count, input[used] == 0 { used += 1 }
+                if used == input.count { continue }
+                guard input[used] == InputKind.gzip[0] else {
+                    throw CommandFailure("\(path) has bytes after its compressed data that are not gzip")
+                }
                 unsafe inflateReset(&stream)
                 isInMember = true
             }

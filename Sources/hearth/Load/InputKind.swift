@@ -1,7 +1,20 @@
-// Inputs of `hearth load` that are not JSON lines, and how to convert them.
+// What an input of `hearth load` is, and how to convert what is not JSON lines.
 
-/// Inputs that are recognised by their beginning.
+import Glibc
+
+/// Inputs that are recognised by their paths, or by their beginning.
 enum InputKind {
+    /// Whether an input can be read only once: standard input, or a pipe with a path, as of `<(COMMAND)` in a shell.
+    static func isReadOnce(_ path: String) -> Bool {
+        if path == "-" { return true }
+        var status = stat()
+        guard stat(path, &status) == 0 else { return false }
+        return ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
+    }
+
+    /// What people call an input.
+    static func name(of path: String) -> String { path == "-" ? "standard input" : path }
+
     /// Formats of compressed files: their first bytes, and the command that decompresses them.
     private static let compressions: [(magic: [UInt8], name: String, command: String)] = [
         ([0x28, 0xB5, 0x2F, 0xFD], "zstd", "zstdcat"),
@@ -31,7 +44,7 @@ enum InputKind {
     ///   - path: its path; `-` is standard input.
     ///   - mayHaveBadLines: invalid lines are expected, so that a first line does not speak for the others.
     static func remedy(for start: [UInt8], path: String, mayHaveBadLines: Bool) -> String? {
-        let (name, file) = path == "-" ? ("standard input", "FILE") : (path, path)
+        let (name, file) = (name(of: path), path == "-" ? "FILE" : path)
         if let found = compressions.first(where: { start.starts(with: $0.magic) }) {
             return "\(name) is compressed (\(found.name)): \(found.command) \(file) | hearth load --collection PATH -"
         }

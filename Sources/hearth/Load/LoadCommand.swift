@@ -31,7 +31,8 @@ enum LoadCommand: AsyncSubcommand {
 
         The load stops at the first invalid line and prints the reason; all lines before it
         are stored. FILE.hearth-load keeps the position until the load is complete: --resume
-        continues there and stores no line twice.
+        continues there and stores no line twice. A pipe, as of <(COMMAND), is read as standard
+        input is: as it comes, and without a position.
 
         Examples:
 
@@ -95,7 +96,8 @@ enum LoadCommand: AsyncSubcommand {
         }
         var loader = Loader(
             Loader.Options(
-                input: input, database: path?.database, statePath: input == "-" ? nil : LoadState.path(for: input),
+                input: input, database: path?.database,
+                statePath: InputKind.isReadOnce(input) ? nil : LoadState.path(for: input),
                 open: { try LineInput(path: input, columns: columns, from: $0, rules) },
                 place: place, commitsInFlight: arguments[inFlight],
                 skipBadPath: arguments.value(of: skipBad),
@@ -123,12 +125,13 @@ enum LoadCommand: AsyncSubcommand {
         }
         let declared = arguments.value(of: types)
         // What comes through a pipe cannot be read twice: its columns are known from the header and the flag.
-        if input == "-" {
+        if InputKind.isReadOnce(input) {
+            let name = InputKind.name(of: input)
             if arguments.has(skipBad) {
-                throw UsageError(message: "--skip-bad needs a file, because CSV from standard input is read once")
+                throw UsageError(message: "--skip-bad needs a file, because CSV from \(name) is read once")
             }
-            guard let declared else { throw UsageError(message: "--types is missing: standard input is read once") }
-            return CSVColumns(ofStandardInput: declared)
+            guard let declared else { throw UsageError(message: "--types is missing: \(name) is read once") }
+            return CSVColumns(readOnce: declared)
         }
         let survey = try CSVSurvey(input, declared ?? CSVTypes(), skipsBad: arguments.has(skipBad))
         if !arguments[ProgressFlags.quiet] || declared == nil {
@@ -159,7 +162,7 @@ enum LoadCommand: AsyncSubcommand {
     /// Bytes of input that are sorted at once: half of the memory, as the next window is read meanwhile. What comes
     /// through a pipe is sent as it comes.
     private static func windowBytes(_ input: String, _ arguments: ParsedArguments) -> Int {
-        input == "-" ? 1 << 20 : arguments[sortMemory].bytes / 2
+        InputKind.isReadOnce(input) ? 1 << 20 : arguments[sortMemory].bytes / 2
     }
 
     /// A new load's state, or that of the interrupted one.
@@ -173,9 +176,10 @@ enum LoadCommand: AsyncSubcommand {
             collection: collection?.description ?? "the documents that it names", idField: idField,
             seed: .random(in: 0...LoadState.integerMax),
             windowBytes: windowBytes(input, arguments))
-        guard input != "-" else {
+        if InputKind.isReadOnce(input) {
             if arguments[resume] {
-                throw UsageError(message: "--resume needs a file, because standard input cannot be read again")
+                let name = InputKind.name(of: input)
+                throw UsageError(message: "--resume needs a file, because \(name) cannot be read again")
             }
             return fresh
         }

@@ -74,6 +74,24 @@ struct LoadInputTests {
     }
 
     @Test
+    func `A pipe with a path is read once`() throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        let lines = try write("lines", Array("{\"n\":1}\n{\"n\":2}\n".utf8))
+        let table = try write("table", Array("n\n1\n".utf8))
+        func load(_ file: String, _ flags: String) throws -> HearthBinary.Outcome {
+            let load = "'\(HearthBinary.path)' load --address 127.0.0.1:\(server.port) --collection c"
+            return try HearthBinary.run(["-c", "\(load) <(cat '\(file)') \(flags)"], executable: "/bin/bash")
+        }
+        let loaded = try load(lines, "")
+        #expect(loaded.status == 0 && loaded.output.hasPrefix("loaded 2 documents"), "\(loaded)")
+        #expect(try load(lines, "--resume").errors.contains("cannot be read again"))
+        #expect(try load(table, "--csv").errors.contains("--types is missing"))
+        let typed = try load(table, "--csv --types n:integer")
+        #expect(typed.status == 0 && typed.output.contains("loaded 1 document"), "\(typed)")
+        #expect(server.stop() == 0)
+    }
+
+    @Test
     func `Compressed files and arrays are loaded, in any style, from pipes, and resumed`() throws {
         let server = try ServerProcess(data: directory.path(of: "data"))
         let lines = (0..<900).map { #"{"__name__":"d\#($0)","n":\#($0),"s":"[,]{\"\\"}"# }
@@ -93,6 +111,7 @@ struct LoadInputTests {
             // With byte order marks.
             "mark": Array("\u{FEFF}\(text)".utf8), "mark-array": Array("\u{FEFF}\(pretty)".utf8),
             "mark-gz": Self.gzip(of: "\u{FEFF}\(text)"),
+            "padded-gz": Self.gzip(of: text) + [UInt8](repeating: 0, count: 100_000),
         ]
         for (name, bytes) in files {
             let file = try write(name, bytes)
@@ -110,6 +129,11 @@ struct LoadInputTests {
         let cut = try write("cut", Array(Self.gzip(of: text).dropLast(9)))
         let early = try HearthBinary.run(["load", "--collection", "cut", "--address", "127.0.0.1:\(server.port)", cut])
         #expect(early.status == 1 && early.errors.contains("ends too early"), "\(early)")
+        let longer = try write("longer", Self.gzip(of: text) + [0, 0x42])
+        let more = try HearthBinary.run([
+            "load", "--collection", "cut", "--address", "127.0.0.1:\(server.port)", longer,
+        ])
+        #expect(more.status == 1 && more.errors.contains("bytes after its compressed data"), "\(more)")
         // An array with a bad element, which is corrected.
         var elements = lines
         elements[700] = #"{"n":}"#
