@@ -33,6 +33,7 @@ final class Housekeeper {
     private let adaptiveIndexes: AdaptiveIndexes?
 
     private var expiry: ExpirySweep
+    private var expiryFailuresSeen: UInt64 = 0
     /// Where the removal of a deleted database's documents continues.
     private var removal = (database: UInt32(0), deletion: UInt64(0), place: [UInt8]?.none)
     private var nextRemovalMilliseconds: UInt64 = 0
@@ -155,10 +156,10 @@ final class Housekeeper {
 
     /// Notes that a step of a build has failed.
     private func noteFailure(of task: HousekeepingTask, _ build: IndexBuild?, _ error: StorageError) {
-        guard let build else { return noteFailure(of: task, "\(error)") }
+        guard let build else { return counters.noteFailure(of: task, "\(error)") }
         let now = configuration.clock.elapsedMilliseconds
         if FailedBuilds.isDue(error) { failedBuilds.note("\(error)", of: build, nowMilliseconds: now) }
-        noteFailure(of: task, "\(indexState.current.description(of: build)): \(error)")
+        counters.noteFailure(of: task, "\(indexState.current.description(of: build)): \(error)")
     }
 
     /// - Returns: false if the task is to be tried again: it failed, or the configuration did not admit it.
@@ -169,7 +170,7 @@ final class Housekeeper {
             _ = try stage.perform(systemCommit)
             return true
         } catch {
-            noteFailure(of: task, error.description)
+            counters.noteFailure(of: task, error.description)
             return false
         }
     }
@@ -206,7 +207,7 @@ final class Housekeeper {
             }
         } catch {
             removalPausedUntilMilliseconds = now + Housekeeper.roundMilliseconds
-            noteFailure(of: .databaseRemoval, error.message)
+            counters.noteFailure(of: .databaseRemoval, error.message)
         }
     }
 
@@ -223,11 +224,6 @@ final class Housekeeper {
         return perform(.database(settings, number: entry.number), as: .databaseRemoval)
     }
 
-    private func noteFailure(of task: HousekeepingTask, _ description: String) {
-        counters.housekeepingFailures.add(1, ordering: .relaxed)
-        counters.lastHousekeepingFailure.withLock { $0 = "\(task): \(description)" }
-    }
-
     // MARK: Expired documents
 
     /// The next batch of deletes of expired documents, if it is time for one. Its outcome is counted.
@@ -237,6 +233,12 @@ final class Housekeeper {
     ///   - declarations: see ``CommitRequest/declarations``.
     func nextExpiryBatch(isIdle: Bool, declarations: Int) -> QueuedRequest? {
         let now = configuration.clock.elapsedMilliseconds
+        let failures = counters.expiryFailures.load(ordering: .relaxed)
+        if failures > expiryFailuresSeen {
+            // Each of the next batches would fail too. What is left is found again by the next round.
+            expiryFailuresSeen = failures
+            expiry.endRound()
+        }
         guard expiry.isDue(nowMilliseconds: now, isIdle: isIdle) else { return nil }
         expiry.begin(
             indexState.current, databases: databases, nowMilliseconds: now,
@@ -258,14 +260,16 @@ final class Housekeeper {
                 case .success(let batch): counters.noteExpired(batch)
                 // It waited for a lock while something was declared: the next round finds what still expires.
                 case .failure(let error) where error.code == .aborted: break
-                case .failure: counters.housekeepingFailures.add(1, ordering: .relaxed)
+                case .failure(let error):
+                    counters.noteFailure(of: .expiry, error.description)
+                    counters.expiryFailures.add(1, ordering: .relaxed)
                 }
             }
             return .batch(queued)
         } catch {
             // What is left is found again by the next round.
             expiry.endRound()
-            noteFailure(of: .expiry, error.description)
+            counters.noteFailure(of: .expiry, error.description)
             return nil
         }
     }

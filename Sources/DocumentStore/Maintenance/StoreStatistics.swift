@@ -95,9 +95,16 @@ final class StoreCounters: Sendable {
     let repeatsAnswered = Atomic<UInt64>(0)
     let housekeepingFailures = Atomic<UInt64>(0)
     let lastHousekeepingFailure = Mutex<String?>(nil)
+    /// Those of them that were batches of expired documents.
+    let expiryFailures = Atomic<UInt64>(0)
     /// Memory of the commit thread's tables now, in bytes.
     let sessionBytes = Atomic<Int>(0)
     let lockBytes = Atomic<Int>(0)
+
+    func noteFailure(of task: HousekeepingTask, _ description: String) {
+        lastHousekeepingFailure.withLock { $0 = "\(task): \(description)" }
+        housekeepingFailures.add(1, ordering: .relaxed)
+    }
 
     func noteExpired(_ batch: BatchWriteResult) {
         let deleted = batch.outcomes.count { if case .success = $0 { true } else { false } }

@@ -48,8 +48,9 @@ private struct Housekeeping {
     let log: Log
     private var shortage = ShortageReport()
     private var failure = ShortageReport()
-    /// Failures of the store's own commits that have been logged.
-    private var failuresLogged: UInt64 = 0
+    /// Failures of the store's own commits up to the last look.
+    private var failuresSeen: UInt64 = 0
+    private var failureReport = RepeatedReport()
     /// Damage of the scrub that has been logged.
     private var damageLogged: [StorageError] = []
 
@@ -120,8 +121,10 @@ private struct Housekeeping {
     /// Logs that the store's own commits have failed since the last look.
     private mutating func reportFailures() {
         let (count, last) = store.housekeepingFailures
-        if count > failuresLogged { log(.warning, "housekeeping_failed", ["message": last ?? ""]) }
-        failuresLogged = count
+        defer { failuresSeen = count }
+        let text = last ?? ""
+        guard count > failuresSeen, failureReport.isDue(text, at: SystemClock.monotonicMilliseconds()) else { return }
+        log(.warning, "housekeeping_failed", ["message": text])
     }
 }
 

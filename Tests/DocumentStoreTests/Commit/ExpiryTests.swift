@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import Glibc
 import TestSupport
 import Testing
 
@@ -113,6 +114,44 @@ struct ExpiryTests {
         try await Self.round(crashed, until: 2_000 - batches)
         #expect(try crashed.ids("s") == [])
         try crashed.finish()
+        try harness.finish()
+    }
+
+    @Test(.needsFiles)
+    func `A round ends when a batch fails, and the next one deletes what is left`() async throws {
+        let fault = FaultSwitch()
+        let harness = try Self.harness {
+            $0.engine.logSegmentBytes = 64 << 10
+            $0.engine.logSpareSegmentsMax = 0
+            // No space is kept for deletes.
+            $0.engine.diskReserveBytes = 0
+            $0.engine.fault = { fault.check($0) }
+        }
+        let expired = MapValue(["until": .timestamp(TimestampValue(microseconds: 1))])
+        for start in stride(from: 0, to: 1_024, by: 128) {
+            try await harness.commit((start..<start + 128).map { .set("s/d\($0)", expired) })
+        }
+        let model = IndexedModel(harness)
+        try await model.declare(IndexDeclaration(fieldOverrides: [try Self.expiring("s", "until")]))
+        try await model.waitForIndexes()
+        fault.fail(.allocateSegment, .commitRun, with: ENOSPC)
+        let large = MapValue([("text", .string(String(repeating: "x", count: 2_000)))])
+        var number = 0
+        while try await harness.failure([.set("t/\(number)", large)]) == nil { number += 1 }
+        harness.clock.advance(milliseconds: Self.intervalMilliseconds)
+        harness.store.noticeTime()
+        try await eventually("a batch fails") { harness.store.housekeepingFailures.count > 0 }
+        // Each has the thread look for work.
+        for _ in 0..<50 {
+            harness.store.noticeTime()
+            #expect(try await harness.failure([.set("t/new", large)]) != nil)
+        }
+        #expect(harness.store.housekeepingFailures.last?.hasPrefix("expiry: ") == true)
+        let failures = harness.store.housekeepingFailures.count
+        #expect(failures == 1, "\(failures)")
+        fault.heal()
+        try await eventually("there is room") { try await harness.failure([.set("t/new", large)]) == nil }
+        try await Self.round(harness, until: 1_024)
         try harness.finish()
     }
 
