@@ -12,7 +12,7 @@ enum InputKind {
         return ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
     }
 
-    /// What people call an input.
+    /// The name of an input in messages.
     static func name(of path: String) -> String { path == "-" ? "standard input" : path }
 
     /// Formats of compressed files: their first bytes, and the command that decompresses them.
