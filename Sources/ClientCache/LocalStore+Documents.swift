@@ -36,9 +36,7 @@ extension LocalStore {
 
     func visibleState(_ location: LocalLocation) throws(RequestError) -> MaybeDocument {
         if let value = try value(forKey: location.key) { return .found(try LocalRecord.decode(value.byteSpan)) }
-        if isPending(location.path) {
-            let remote = try value(forKey: LocalKey.moved(location.key, to: LocalSpace.remote))
-            guard let remote else { return .unknown }
+        if let remote = try remoteRecord(location) {
             let (state, visible) = try LocalRecord.decode(remote: remote.byteSpan)
             return visible == .missing
                 ? .missing(microseconds: state.microseconds, isProvisional: state.isProvisional) : .unknown
@@ -51,13 +49,14 @@ extension LocalStore {
 
     /// What the server has sent or acknowledged.
     func remoteState(_ location: LocalLocation) throws(RequestError) -> MaybeDocument {
-        if isPending(location.path) {
-            guard let remote = try value(forKey: LocalKey.moved(location.key, to: LocalSpace.remote)) else {
-                return .unknown
-            }
-            return try LocalRecord.decode(remote: remote.byteSpan).0
-        }
-        return try visibleState(location)
+        guard let remote = try remoteRecord(location) else { return try visibleState(location) }
+        return try LocalRecord.decode(remote: remote.byteSpan).0
+    }
+
+    /// The server's state of a document with pending writes.
+    private func remoteRecord(_ location: LocalLocation) throws(RequestError) -> [UInt8]? {
+        guard isPending(location.path) else { return nil }
+        return try value(forKey: LocalKey.moved(location.key, to: LocalSpace.remote))
     }
 
     /// How new the server's state of a document is.
@@ -124,7 +123,7 @@ extension LocalStore {
         let usage = createsIndexes && usesIndexes ? LocalIndexUsage() : nil
         let groups = usesIndexes ? indexes.groups : [:]
         var count = 0
-        if isQueueEmpty {
+        if isQueueEmpty, stale.isEmpty {
             try plan.runAll(over: LocalSource(latest: writer.latest, groups: groups, indexUsage: usage)) { row in
                 name.truncate(to: prefixByteCount)
                 name.append(row.path)
@@ -189,7 +188,7 @@ extension LocalStore {
     func store(
         _ remote: MaybeDocument, at location: LocalLocation, wasPending: Bool, previous: MaybeDocument? = nil
     ) throws(RequestError) -> LocalChange {
-        let isPending = isPending(location.path)
+        let isPending = batchesOfDocument[location.path] != nil
         let visible: MaybeDocument
         if !isPending {
             visible = remote
@@ -226,7 +225,8 @@ extension LocalStore {
     private func rebased(
         _ remote: MaybeDocument, _ previous: MaybeDocument, at location: LocalLocation
     ) throws(RequestError) -> MaybeDocument? {
-        guard case .found(let new) = remote, case .found(let old) = previous, old.estimates.isEmpty,
+        guard !stale.contains(location.path),
+            case .found(let new) = remote, case .found(let old) = previous, old.estimates.isEmpty,
             old.fields == new.fields, batchesOfDocument[location.path]?.isRegular ?? false,
             case .found(var visible) = try visibleState(location)
         else { return nil }
@@ -307,7 +307,7 @@ extension LocalStore {
     package func staleOverlays() throws(RequestError) -> [String] {
         defer { finishReading() }
         var stale: [String] = []
-        for path in batchesOfDocument.keys {
+        for path in self.stale.union(batchesOfDocument.keys) {
             let location = LocalLocation(path: path)
             var expected = try remoteState(location)
             for batch in batches(of: path) { _ = overlay.apply(batch, path: path, to: &expected) }

@@ -11,9 +11,11 @@ extension LocalStore {
     ///     server will reject it.
     ///   - identity: the identity under which the batch will be sent, also after a restart.
     /// - Returns: the number of the batch, and what has changed for the program.
+    /// - Throws: RESOURCE_EXHAUSTED if the disk is full, or was when the user was to change. Nothing is changed then.
     package func enqueue(
         _ request: [UInt8], identity: BatchIdentity
     ) throws(RequestError) -> (number: UInt64, changes: [LocalChange]) {
+        if !stale.isEmpty { throw RequestError(.resourceExhausted, "The cache has no room to change the user.") }
         begin()
         defer { finishReading() }
         var batch = LocalBatch(

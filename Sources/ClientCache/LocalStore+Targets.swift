@@ -66,7 +66,6 @@ extension LocalStore {
     func members(of target: UInt32) throws(RequestError) -> [[UInt8]] {
         var paths: [[UInt8]] = []
         var key = ByteBuffer(capacity: 128)
-        var path = ByteBuffer(capacity: 128)
         let prefixByteCount = LocalKey.members(of: target).count
         try forEach(in: LocalKey.members(of: target)) { (member, value) throws(RequestError) in
             if value.byteCount > 0 {
@@ -75,15 +74,21 @@ extension LocalStore {
             }
             DocumentKey.writeSubtree([UInt8]().byteSpan, database: LocalKey.database, into: &key)
             key.append(member.extracting(prefixByteCount..<member.byteCount))
-            guard let parts = DocumentKey.parts(of: key.bytes), !parts.isCut else { throw .damagedDocument }
-            path.reset()
-            DocumentKey.appendCollectionPath(
-                of: key.bytes, collectionByteCount: parts.collectionByteCount, to: &path)
-            path.append(byte: UInt8(ascii: "/"))
-            DocumentKey.appendID(of: key.bytes, collectionByteCount: parts.collectionByteCount, to: &path)
-            paths.append(path.copyBytes())
+            guard let path = try Self.path(ofUncut: key.bytes) else { throw .damagedDocument }
+            paths.append(path)
         }
         return paths
+    }
+
+    /// The path of a document by its key; nil if the key has only a part of it.
+    static func path(ofUncut key: RawSpan) throws(RequestError) -> [UInt8]? {
+        guard let parts = DocumentKey.parts(of: key) else { throw .damagedDocument }
+        if parts.isCut { return nil }
+        var path = ByteBuffer(capacity: 128)
+        DocumentKey.appendCollectionPath(of: key, collectionByteCount: parts.collectionByteCount, to: &path)
+        path.append(byte: UInt8(ascii: "/"))
+        DocumentKey.appendID(of: key, collectionByteCount: parts.collectionByteCount, to: &path)
+        return path.copyBytes()
     }
 
     func apply(_ update: TargetUpdate) throws(RequestError) {

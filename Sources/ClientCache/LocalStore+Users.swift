@@ -1,6 +1,15 @@
 // The pending writes of the users of a program: those of one are applied, those of the others wait.
+//
+// A change of the user changes what the program sees of every document with pending writes of either user. That may be
+// more than a commit of the engine can have. Then it is several: the first one has the new user and a mark, each one
+// some of the documents, and the last one removes the mark. A store that is opened with the mark looks at all documents
+// with pending writes again.
+//
+//     | user, claims, mark, documents | documents | ... | documents, no mark |
 
 package import Basics
+internal import DocumentModel
+internal import StoreFormat
 
 extension LocalStore {
     /// Whose pending writes the program sees; empty for nobody's.
@@ -17,50 +26,105 @@ extension LocalStore {
     ///
     /// - Parameter user: empty for nobody.
     /// - Returns: what has changed for the program.
-    /// - Throws: RESOURCE_EXHAUSTED if the disk is full. Nothing is changed then.
+    /// - Throws: RESOURCE_EXHAUSTED if the disk is full: see ``use(user:changing:)``.
     package func use(user: String) throws(RequestError) -> [LocalChange] {
+        var changes: [LocalChange] = []
+        try use(user: user, changing: &changes)
+        return changes
+    }
+
+    /// The same; large documents are several commits.
+    ///
+    /// - Parameter changes: gets what has changed for the program, also by the commits before one that fails.
+    /// - Throws: RESOURCE_EXHAUSTED if the disk is full. Nothing is changed by a first commit that fails. After one
+    ///   that fails later some documents show the batches of the new user, and further batches are refused until
+    ///   another call succeeds, for this user or for another one.
+    package func use(user: String, changing changes: inout [LocalChange]) throws(RequestError) {
         begin()
         defer { finishReading() }
-        let claimed = users.unclaimed.compactMap { number in batch(number)?.claimed(by: user) }
-        if configuration.directory != nil {
-            for batch in claimed { put(LocalKey.batch(batch.number), batch.encoded()) }
-        }
-        if user.hasSameUTF8(as: users.current) {
-            try commit()
-            for batch in claimed { replace(batch) }
-            users.become(user)
-            return []
-        }
-        let (before, othersBefore) = (queue, users.others)
-        let after = users.others.values.filter { $0.user.hasSameUTF8(as: user) } + claimed
-        var states: [[UInt8]: (remote: MaybeDocument, pending: [UInt64])] = [:]
-        for path in (before + after).flatMap(\.paths) where states[path] == nil {
-            let pending = Array((batchesOfDocument[path] ?? PendingDocument()).numbers)
-            states[path] = (try remoteState(LocalLocation(path: path)), pending)
-        }
-        replaceQueue(by: after)
-        for batch in after { users.others[batch.number] = nil }
-        for batch in before where !users.unclaimed.contains(batch.number) { users.others[batch.number] = batch }
+        let earlier = (queue: queue, users: users, stale: stale)
+        let lastVersion = writer.lastVersion
+        if isChangingUser || !user.hasSameUTF8(as: users.current) { put(LocalKey.user, Array(user.utf8)) }
+        if !users.unclaimed.isEmpty { claimBatches(by: user) }
+        let all = allBatches
+        replaceQueue(by: all.filter { $0.user.hasSameUTF8(as: user) })
+        users.others = [:]
+        for batch in all where !batch.user.hasSameUTF8(as: user) { users.others[batch.number] = batch }
+        // Claimed batches alone change nothing that the program sees.
+        let numbers = PendingDocument.numbers(of: earlier.queue)
+        for path in Set(numbers.keys).union(batchesOfDocument.keys)
+        where !(numbers[path] ?? []).elementsEqual(batches(of: path).lazy.map(\.number)) { stale.insert(path) }
         do throws(RequestError) {
-            var changes: [LocalChange] = []
-            // Claimed batches alone change nothing that the program sees.
-            for (path, state) in states where !state.pending.elementsEqual(batches(of: path).lazy.map(\.number)) {
-                let location = LocalLocation(path: path)
-                changes.append(try store(state.remote, at: location, wasPending: !state.pending.isEmpty))
-            }
-            put(LocalKey.user, Array(user.utf8))
-            try commit()
+            try showPending(changing: &changes)
             users.become(user)
-            return changes
         } catch {
-            replaceQueue(by: before)
-            users.others = othersBefore
+            if writer.lastVersion == lastVersion {
+                replaceQueue(by: earlier.queue)
+                (users, stale) = (earlier.users, earlier.stale)
+            }
             throw error
         }
+    }
+
+    /// Gives the batches from before the user was known to a user.
+    private func claimBatches(by user: String) {
+        for number in users.unclaimed { if let batch = batch(number) { replace(batch.claimed(by: user)) } }
+        users.claim(before: nextBatchNumber, by: user, oldest: allBatches.first?.number ?? 0)
+        // No other process opens what is in memory.
+        if configuration.directory != nil { put(LocalKey.claims, users.encodedClaims()) }
     }
 
     private func replaceQueue(by batches: [LocalBatch]) {
         for batch in queue { forget(batch) }
         for batch in batches.sorted(by: { $0.number < $1.number }) { remember(batch) }
+    }
+
+    /// Commits what was collected, and applies the pending batches of the user to the documents that do not show them.
+    private func showPending(changing changes: inout [LocalChange]) throws(RequestError) {
+        while true {
+            var shown: [LocalChange] = []
+            var paths: [[UInt8]] = []
+            for path in stale {
+                if draft.record.count >= configuration.commitBytesMax { break }
+                let location = LocalLocation(path: path)
+                shown.append(try store(try remoteState(location), at: location, wasPending: true))
+                paths.append(path)
+            }
+            let isLast = paths.count == stale.count
+            if isLast, isChangingUser { delete(LocalKey.userChange) }
+            if !isLast, !isChangingUser { put(LocalKey.userChange, []) }
+            try commit()
+            isChangingUser = !isLast
+            stale.subtract(paths)
+            changes += shown
+            if isLast { return }
+            begin()
+        }
+    }
+
+    /// Ends a change of the user that a crash has interrupted. On a full disk the next change of the user does that.
+    func finishUserChange() throws(RequestError) {
+        guard try value(forKey: LocalKey.userChange) != nil else { return }
+        isChangingUser = true
+        stale = Set(allBatches.flatMap(\.paths))
+        try forEach(in: [LocalSpace.remote]) { (key, _) throws(RequestError) in
+            if let path = try path(ofRemote: key) { stale.insert(path) }
+        }
+        begin()
+        var changes: [LocalChange] = []
+        do throws(RequestError) { try showPending(changing: &changes) } catch {
+            if error.code != .resourceExhausted { throw error }
+        }
+    }
+
+    /// The path of a document with a record of the space `remote`; nil for one with a long path that the program does
+    /// not see.
+    private func path(ofRemote key: RawSpan) throws(RequestError) -> [UInt8]? {
+        let key = LocalKey.moved([UInt8](copying: key), to: LocalSpace.documents)
+        if let path = try Self.path(ofUncut: key.byteSpan) { return path }
+        guard let value = try value(forKey: key) else { return nil }
+        var path = ByteBuffer(capacity: 128)
+        try Self.writePath(key: key.byteSpan, value: value.byteSpan, into: &path)
+        return path.copyBytes()
     }
 }

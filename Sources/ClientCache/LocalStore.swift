@@ -14,9 +14,9 @@ internal import StorageEngines
 ///     apply(updates, targets)   what the server sent
 ///     state(of:), run(plan)     what the program sees: cached documents with the pending writes applied
 ///
-/// Each of these calls is one commit of the engine: all of it or nothing is there after a crash. What the server sends
-/// is several commits if it is large. The calls change what the program sees at once; a directory has it a little later
-/// (``whenDurable(_:)``).
+/// Each of these calls is one commit of the engine: all of it or nothing is there after a crash. What the server sends,
+/// and a change of the user, are several commits if they are large. The calls change what the program sees at once; a
+/// directory has it a little later (``whenDurable(_:)``).
 ///
 /// Belongs to one thread or serial queue at a time. No call waits for the network.
 package final class LocalStore {
@@ -28,8 +28,8 @@ package final class LocalStore {
         /// Documents beyond this number of bytes, index entries and queries included, are removed, those that were used
         /// longest ago first; nil keeps all.
         package var bytesMax: Int?
-        /// About how many bytes of documents the server sends, or acknowledges, become one commit: a commit of the
-        /// engine has a limit.
+        /// About how many bytes of documents that the server sends or acknowledges, or that a change of the user
+        /// changes, become one commit: a commit of the engine has a limit.
         package var commitBytesMax = 16 << 20
         /// Documents that no listener covers are removed at once.
         package var isEager = false
@@ -71,6 +71,11 @@ package final class LocalStore {
     private var nextBatch: UInt64 = 1
     /// Whose batches these are, and those of others.
     var users = LocalUsers()
+    /// The paths of documents that do not show the batches of the queue yet, because a change of the user has not come
+    /// to its end. The server's state of such a document is in the space `remote`, or it is what the program sees.
+    var stale: Set<[UInt8]> = []
+    /// Whether the store has the mark of such a change.
+    var isChangingUser = false
 
     // MARK: Documents and targets
 
@@ -124,6 +129,7 @@ package final class LocalStore {
         try readQueue()
         try readTargetNumbers()
         try readIndexes()
+        try finishUserChange()
         writer.finishReading()
     }
 
@@ -220,9 +226,11 @@ package final class LocalStore {
             for offset in 1..<key.byteCount { number = number << 8 | UInt64(key[byteAt: offset]) }
             found.append(try LocalBatch(number: number, stored: value, database: configuration.database))
         }
+        try users.readClaims(try value(forKey: LocalKey.claims) ?? [])
+        nextBatch = users.claimsEnd
         let user = try value(forKey: LocalKey.user) ?? []
         users.current = String(repairingUTF8: user.byteSpan)
-        for batch in found {
+        for batch in found.map(users.claimed) {
             nextBatch = max(nextBatch, batch.number + 1)
             if batch.isUnclaimed || batch.user.hasSameUTF8(as: users.current) {
                 remember(batch)
@@ -469,13 +477,16 @@ package final class LocalStore {
         (batchesOfDocument[path] ?? PendingDocument()).numbers.compactMap { batches[$0] }
     }
 
-    func isPending(_ path: [UInt8]) -> Bool { !batches.isEmpty && batchesOfDocument[path] != nil }
+    /// Whether pending writes change a document, or have changed what the program still sees of it.
+    func isPending(_ path: [UInt8]) -> Bool {
+        !batches.isEmpty && batchesOfDocument[path] != nil || !stale.isEmpty && stale.contains(path)
+    }
 
-    /// Whether pending writes change a document.
+    /// The same, by the full name.
     package func isPending(_ name: String) -> Bool { path(name).map { isPending($0) } ?? false }
 
     /// The names of all documents that pending writes change, each once.
-    package var pendingNames: [String] { batchesOfDocument.keys.map { name($0) } }
+    package var pendingNames: [String] { stale.union(batchesOfDocument.keys).map { name($0) } }
 }
 
 extension LocalStore {

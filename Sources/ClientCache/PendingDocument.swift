@@ -15,6 +15,13 @@ struct PendingDocument {
     var numbers: ArraySlice<UInt64> { all[head...] }
     var isEmpty: Bool { head == all.count }
 
+    /// The numbers of batches by the paths of their documents, in their order.
+    static func numbers(of batches: [LocalBatch]) -> [[UInt8]: [UInt64]] {
+        var numbers: [[UInt8]: [UInt64]] = [:]
+        for batch in batches { for path in batch.paths { numbers[path, default: []].append(batch.number) } }
+        return numbers
+    }
+
     /// - Parameter number: above all others.
     mutating func append(_ number: UInt64) { all.append(number) }
 

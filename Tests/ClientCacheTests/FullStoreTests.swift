@@ -110,13 +110,15 @@ struct FullStoreTests: LocalStoreFixture {
         again.close()
     }
 
-    @Test(arguments: ["", "ada"])
+    @Test(arguments: ["", String(repeating: "ada", count: 100)])
     func `A user whose writes find no room on the disk is not known, and becomes known later`(user: String) async throws
     {
         let disk = try Disk()
         let store = disk.store
         // Before the user is known.
         let batches = try disk.fill()
+        // What a user claims is smaller than a document.
+        try disk.fillWithTargets()
         let refusal = #expect(throws: RequestError.self) { try store.use(user: user) }
         #expect(refusal?.code == .resourceExhausted)
         #expect(!store.isUserKnown && store.queue.map(\.number) == batches)
@@ -128,6 +130,101 @@ struct FullStoreTests: LocalStoreFixture {
         _ = try again.use(user: "eve")
         #expect(try again.isQueueEmpty && isPending(again) == nil)
         #expect(again.allBatches.map(\.user) == batches.map { _ in user })
+        again.close()
+    }
+
+    /// A store of 20 documents of the server that ada and bob have changed, in which a change of the user to ada has
+    /// found room for some of them.
+    private func interrupted(_ disk: Disk) throws -> [LocalChange] {
+        let store = disk.store
+        let text = String(repeating: "x", count: 100_000)
+        for id in 0..<20 where id % 2 == 0 { _ = try store.apply([Self.found("d\(id)", 0, at: 10)]) }
+        for user in ["ada", "bob"] {
+            _ = try store.use(user: user)
+            // Documents that one of them changes, or both.
+            for id in 0..<20 where id % 3 != (user == "ada" ? 0 : 1) {
+                let fields: [String: Value] = ["n": .integer(user == "ada" ? 1 : 2), "text": .string(text)]
+                guard case .found(let encoded, _, _) = Self.found("", fields, at: 1).content else { continue }
+                var writes = CommitWrites(database: Self.database)
+                writes.set(Self.name("d\(id)"), fields: encoded)
+                _ = try store.enqueue(writes.request(), identity: Self.identity(store.nextBatchNumber))
+            }
+        }
+        disk.setFull(true, after: 1)
+        var changes: [LocalChange] = []
+        let error = #expect(throws: RequestError.self) { try store.use(user: "ada", changing: &changes) }
+        #expect(error?.code == .resourceExhausted)
+        #expect(!changes.isEmpty && changes.count < 20)
+        return changes
+    }
+
+    /// What documents show of the store of ``interrupted(_:)``.
+    ///
+    /// - Parameter user: 1 for ada, 2 for bob.
+    private func expectWrites(of user: Int64, _ store: LocalStore) throws {
+        #expect(try store.staleOverlays() == [])
+        for id in 0..<20 {
+            let state = try store.state(of: Self.name("d\(id)"))
+            let isOwn = id % 3 != Int(user) - 1
+            #expect(state.document?.hasPendingWrites ?? false == isOwn, "d\(id)")
+            #expect(Self.number(state) == (isOwn ? user : id % 2 == 0 ? 0 : nil), "d\(id)")
+        }
+        let pending = (0..<20).filter { $0 % 3 != Int(user) - 1 }
+        #expect(store.queue.count == pending.count && store.allBatches.count == 26)
+    }
+
+    @Test(arguments: ["ada", "bob"])
+    func `A change of the user that finds room for some documents comes to its end later`(user: String) async throws {
+        let disk = try Disk(commitBytesMax: 200_000)
+        let store = disk.store
+        let changes = try interrupted(disk)
+        for change in changes { #expect(try store.state(of: change.name) == change.state) }
+        // The server's state of documents, changed or not, is known all the same.
+        #expect(throws: RequestError.self) {
+            try store.enqueue(Self.request([("d0", .set(9))]), identity: Self.identity(99))
+        }
+        disk.setFull(false)
+        try await eventually("there is room again") { (try? store.use(user: user)) != nil }
+        try expectWrites(of: user == "ada" ? 1 : 2, store)
+        let again = try disk.reopened()
+        #expect(again.user == user)
+        try expectWrites(of: user == "ada" ? 1 : 2, again)
+        again.close()
+    }
+
+    @Test
+    func `A crash in the middle of a change of the user loses no write, and the change comes to its end`() throws {
+        let disk = try Disk(commitBytesMax: 200_000)
+        _ = try interrupted(disk)
+        let again = try disk.reopened()
+        #expect(again.user == "ada")
+        try expectWrites(of: 1, again)
+        _ = try again.use(user: "bob")
+        try expectWrites(of: 2, again)
+        again.close()
+    }
+
+    @Test
+    func `What the server sends and replies in the middle of a change of the user is kept`() async throws {
+        let disk = try Disk(commitBytesMax: 200_000)
+        let store = disk.store
+        _ = try interrupted(disk)
+        disk.setFull(false)
+        try await eventually("there is room again") {
+            (try? store.apply((0..<20).map { Self.found("d\($0)", 7, at: 20) })) != nil
+        }
+        var replies = store.allBatches.map { BatchReply($0.number, .rejected) }
+        try await eventually("the replies are taken") {
+            replies.removeFirst((try? store.settle(replies))?.replyCount ?? 0)
+            return replies.isEmpty
+        }
+        #expect(store.allBatches.count == 0)
+        try await eventually("there is room again") { (try? store.use(user: "ada")) != nil }
+        let again = try disk.reopened()
+        for id in 0..<20 {
+            let state = try again.state(of: Self.name("d\(id)"))
+            #expect(Self.number(state) == 7 && state.document?.hasPendingWrites == false)
+        }
         again.close()
     }
 

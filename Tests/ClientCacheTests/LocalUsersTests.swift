@@ -131,6 +131,39 @@ struct LocalUsersTests: LocalStoreFixture {
     }
 
     @Test
+    func `A change of the user may be larger than a commit of the engine`() throws {
+        let store = try Self.open()
+        _ = try store.use(user: "ada")
+        let text = Value.string(String(repeating: "x", count: 1_000_000))
+        guard case .found(let fields, _, _) = Self.found("", ["text": text], at: 1).content else { return }
+        // A log record has 128 MiB at most.
+        for id in 0..<140 {
+            var writes = CommitWrites(database: Self.database)
+            writes.set(Self.name("d\(id)"), fields: fields)
+            _ = try store.enqueue(writes.request(), identity: Self.identity(UInt64(id)))
+        }
+        #expect(try store.use(user: "bob").count == 140)
+        #expect(try store.state(of: Self.name("d0")) == .unknown)
+        #expect(try store.use(user: "ada").count == 140)
+        #expect(try store.state(of: Self.name("d139")).document?.hasPendingWrites == true)
+    }
+
+    @Test
+    func `A user claims no write that gets the number of an earlier one, of another process`() throws {
+        for (sequence, user) in [(1 as UInt64, "ada"), (2, "bob")] {
+            let earlier = try Self.open(directory.path)
+            let number = try write(earlier, "a", .set(1), sequence)
+            earlier.close()
+            let store = try Self.open(directory.path)
+            #expect(try self.number(store, "a") == 1)
+            _ = try store.use(user: user)
+            #expect(store.queue.map(\.user) == [user])
+            _ = try store.reject(number)
+            store.close()
+        }
+    }
+
+    @Test
     func `A reply to a write of another user removes it, and changes nothing that is seen`() throws {
         let store = try Self.open(directory.path)
         _ = try store.use(user: "ada")
@@ -156,7 +189,11 @@ struct LocalUsersTests: LocalStoreFixture {
     @Test(arguments: [1, 2, 3] as [UInt64])
     func `After any switches each document has the server's state with the user's writes`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
-        let store = try Self.open(seed == 1 ? directory.path : nil)
+        var configuration = LocalStore.Configuration(database: Self.database)
+        if seed == 1 { configuration.directory = directory.path }
+        // One document for each commit of a change.
+        if seed == 2 { configuration.commitBytesMax = 1 }
+        let store = try LocalStore(configuration) { _ in }
         var sequence: UInt64 = 0
         for round in 0..<400 {
             let id = ["a", "b", "c"][Int(random.next() % 3)]

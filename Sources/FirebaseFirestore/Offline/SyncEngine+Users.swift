@@ -1,6 +1,7 @@
 // Another user: other pending writes in the views, and a new stream for the listeners.
 
 import Basics
+import ClientCache
 import FirebaseCore
 import HearthClient
 import Synchronization
@@ -21,8 +22,9 @@ extension SyncEngine {
         guard !isClosed, let user = nextUser else { return }
         let isOther = !user.hasSameUTF8(as: store.user)
         let wasKnown = store.isUserKnown
+        var changes: [LocalChange] = []
         do throws(RequestError) {
-            let changes = try store.use(user: user)
+            try store.use(user: user, changing: &changes)
             nextUser = nil
             if wasKnown, isOther {
                 stream?.restart()
@@ -33,6 +35,7 @@ extension SyncEngine {
             resumeWriteWaits()
         } catch {
             userFailure.occurred(error)
+            broadcast(changes)
             if isChangingUserLater { return }
             isChangingUserLater = true
             queue.async(after: Self.pause) { [weak self] in

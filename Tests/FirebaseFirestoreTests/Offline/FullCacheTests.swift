@@ -165,7 +165,10 @@ import Testing
         async throws
     {
         let scene = try Scene()
+        scene.engine.userChanged("ada")
         let accepted = try scene.fill { _ in }
+        // Nothing of the writes is seen, which needs little room; then they are to be seen again.
+        scene.engine.userChanged("bob")
         scene.engine.userChanged("ada")
         #expect(try !scene.write("small", "x"), "there is room for it, but whose is it?")
         scene.isFull.set(false)
@@ -187,8 +190,9 @@ import Testing
         let accepted = try scene.fill { error in if error == nil { acknowledged.withLock { $0 += 1 } } }
         scene.commits.release()
         try await eventually("the server has taken all writes") { acknowledged.withLock { $0 } == accepted }
+        try scene.fillCompletely()
         // The user's token comes again and again.
-        for _ in 0..<5 { scene.engine.userChanged("ada") }
+        for _ in 0..<5 { scene.engine.userChanged(String(repeating: "ada", count: 200)) }
         #expect(scene.engine.hasPendingWrites)
         let before = scene.refusals.count
         try await eventually("the cache has tried again and again") { scene.refusals.count > before + 4 }
