@@ -9,9 +9,8 @@ internal import Basics
 /// is first asked for. So it pays off for a document that is compared with many queries. For one document; belongs to
 /// one thread.
 package final class FieldIndex {
-    /// By where the entries of a map begin in the document: where each of them begins in the map. Nil for entries that
-    /// are not in the order of their names.
-    private var maps: [Int: [UInt32]?] = [:]
+    /// By where the entries of a map begin in the document. Nil for entries that are not in the order of their names.
+    private var maps: [Int: EntryOffsets?] = [:]
 
     /// Maps with fewer bytes are walked each time.
     private static let indexedBytesMin = 1 << 10
@@ -25,53 +24,18 @@ package final class FieldIndex {
     /// ``DocumentBytes/entryValue(_:in:tag:)``.
     @_lifetime(copy entries)
     func entryValue(_ name: RawSpan, in entries: RawSpan, tag: UInt8, of document: RawSpan) -> RawSpan? {
-        guard entries.byteCount >= Self.indexedBytesMin, let starts = starts(of: entries, in: document), !starts.isEmpty
-        else {
+        guard entries.byteCount >= Self.indexedBytesMin, let offsets = offsets(of: entries, in: document) else {
             return DocumentBytes.entryValue(name, in: entries, tag: tag)
         }
-        // The last entry whose name does not come after the one that is wanted.
-        var (place, end) = (0, starts.count)
-        while place + 1 < end {
-            let middle = (place + end) / 2
-            if Self.name(at: Int(starts[middle]), in: entries).compareBytes(name) <= 0 {
-                place = middle
-            } else {
-                end = middle
-            }
-        }
-        let entryEnd = place + 1 < starts.count ? Int(starts[place + 1]) : entries.byteCount
-        return DocumentBytes.entryValue(name, in: entries.extracting(Int(starts[place])..<entryEnd), tag: tag)
+        return offsets.value(name, in: entries, tag: tag)
     }
 
-    private func starts(of entries: RawSpan, in document: RawSpan) -> [UInt32]? {
+    private func offsets(of entries: RawSpan, in document: RawSpan) -> EntryOffsets? {
         guard let begin = document.byteOffsets(of: entries)?.lowerBound else { return nil }
         if let known = maps[begin] { return known }
-        let found = Self.starts(of: entries)
+        let found = EntryOffsets(entries)
         maps[begin] = .some(found)
         return found
-    }
-
-    private static func starts(of entries: RawSpan) -> [UInt32]? {
-        var starts: [UInt32] = []
-        var reader = FieldEntryReader(entries)
-        var last = entries.extracting(first: 0)
-        do throws(InvalidDocument) {
-            while try reader.next() {
-                if !starts.isEmpty, last.compareBytes(reader.key) >= 0 { return nil }
-                last = reader.key
-                starts.append(UInt32(truncatingIfNeeded: reader.start))
-            }
-        } catch {
-            return nil
-        }
-        return starts
-    }
-
-    /// The name of the entry that begins at an offset.
-    @_lifetime(copy entries)
-    private static func name(at start: Int, in entries: RawSpan) -> RawSpan {
-        var reader = FieldEntryReader(entries.extracting(start..<entries.byteCount))
-        return (try? reader.next()) ?? false ? reader.key : entries.extracting(first: 0)
     }
 }
 
