@@ -131,7 +131,7 @@ struct CrashTests {
         let running = (0..<workers).map { worker in
             Task { () -> Int64 in
                 var increments: Int64 = 0
-                while !isEnding.isRaised {
+                while !isEnding.isSet {
                     var writes = CommitWrites(database: Arena.database)
                     for counter in [counters[worker % 4], counters[(worker + 1) % 4]] {
                         // increment: 3 { integer_value: 1 }
@@ -151,7 +151,7 @@ struct CrashTests {
             server.kill()
             server = try arena.start(port: port, Self.frequentCheckpoints)
         }
-        isEnding.raise()
+        isEnding.set()
         var acknowledged: Int64 = 0
         for task in running { acknowledged += try await task.value }
         let sum = try await client.snapshot(counters).map { try $0.integer("n") }.reduce(0, +)

@@ -73,7 +73,7 @@ struct IndexCrashTests {
     /// Applies the files in turn until the server is gone.
     private static func apply(_ paths: [String], _ data: String, from first: Int, until isEnding: Flag) async {
         var next = first
-        while !isEnding.isRaised {
+        while !isEnding.isSet {
             let outcome = try? Arena.indexes(["apply", paths[next % paths.count]], data: data)
             if outcome?.status != 0 { return }
             next += 1
@@ -108,7 +108,7 @@ struct IndexCrashTests {
             let applier = Task.detached { await Self.apply(paths, arena.data, from: round, until: isEnding) }
             // The kill comes at a random moment of the work.
             try await Task.sleep(for: .milliseconds(100 + random.below(600)))
-            isEnding.raise()
+            isEnding.set()
             // Half the kills come while a declaration is being applied, half while what it asked for is being made.
             if round % 2 == 1 { await applier.value }
             server.kill()

@@ -50,7 +50,7 @@ struct IsolationTests {
                 Task {
                     let client = try Arena.client(of: server)
                     var looks = 0
-                    while !isDone.isRaised || looks < 5 {
+                    while !isDone.isSet || looks < 5 {
                         let snapshot = try await client.snapshot(accounts).map { try $0.integer("balance") }
                         #expect(snapshot.reduce(0, +) == 1000)
                         let queried = try await client.runQuery(
@@ -65,9 +65,9 @@ struct IsolationTests {
             }
             do {
                 try await group.waitForAll()
-                isDone.raise()
+                isDone.set()
             } catch {
-                isDone.raise()
+                isDone.set()
                 throw error
             }
             for reader in readers { try await reader.value }
@@ -91,7 +91,7 @@ struct IsolationTests {
             Task {
                 let client = try Arena.client(of: server)
                 var last: Int64 = 0
-                while !isDone.isRaised {
+                while !isDone.isSet {
                     let stamps = Set(try await client.snapshot(paths).map { try $0.integer("stamp") })
                     #expect(stamps.count == 1, "half a batch: \(stamps)")
                     let stamp = stamps.first ?? -1
@@ -104,7 +104,7 @@ struct IsolationTests {
         for stamp in 1...Int64(300 * Arena.scale) {
             try await writer.commit(paths.map { ($0, ["stamp": .integer(stamp)]) })
         }
-        isDone.raise()
+        isDone.set()
         for reader in readers { try await reader.value }
         await writer.close()
         #expect(server.stop() == 0)

@@ -4,7 +4,6 @@ import DocumentModel
 import FirestoreMessages
 import Foundation
 import HearthClient
-import Synchronization
 import TestSupport
 import Testing
 
@@ -88,11 +87,4 @@ extension HearthClient {
 struct Unexpected: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
-}
-
-/// Something that tasks tell each other once.
-final class Flag: Sendable {
-    private let state = Atomic<Bool>(false)
-    var isRaised: Bool { state.load(ordering: .relaxed) }
-    func raise() { state.store(true, ordering: .relaxed) }
 }

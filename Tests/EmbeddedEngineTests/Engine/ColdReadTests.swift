@@ -5,7 +5,6 @@ import EngineTestSupport
 import Glibc
 import Storage
 import StorageEngines
-import Synchronization
 import TestSupport
 import Testing
 
@@ -221,13 +220,6 @@ struct ColdReadTests {
         #expect((waits > before) == (dropped > 0))
         try store.engine.close()
     }
-}
-
-/// A switch that threads share.
-private final class Flag: Sendable {
-    private let state = Atomic<Bool>(false)
-    var isSet: Bool { state.load(ordering: .sequentiallyConsistent) }
-    func set(_ isSet: Bool) { state.store(isSet, ordering: .sequentiallyConsistent) }
 }
 
 extension RunPart {

@@ -14,12 +14,6 @@ import Testing
 @testable import FirebaseFirestore
 
 @Suite(.timeLimit(.minutes(20))) struct FullCacheListenTests {
-    private final class Flag: Sendable {
-        private let value = Atomic(false)
-        var isSet: Bool { value.load(ordering: .acquiring) }
-        func set(_ isSet: Bool) { value.store(isSet, ordering: .releasing) }
-    }
-
     /// What a listener was called with: the versions of the documents with `cache`, or an error.
     private final class Events: Sendable {
         private let entries = Mutex<[String]>([])

@@ -16,12 +16,6 @@ import Testing
 @testable import FirebaseFirestore
 
 @Suite(.timeLimit(.minutes(20))) struct FullCacheTests {
-    private final class Flag: Sendable {
-        private let value = Atomic(false)
-        var isSet: Bool { value.load(ordering: .acquiring) }
-        func set(_ isSet: Bool) { value.store(isSet, ordering: .releasing) }
-    }
-
     private final class Counter: Sendable {
         private let value = Atomic(0)
         var count: Int { value.load(ordering: .acquiring) }
