@@ -22,21 +22,19 @@ extension FieldEdits {
     ///
     /// - Parameter run: positions in the list. The edits' ranges refer to the bytes of the list.
     static func merging(_ run: Range<Int>, of list: borrowing WriteList) throws(InvalidDocument) -> FieldEdits? {
-        var edits: [(edit: FieldEdit, position: Int)] = []
+        var edits: [FieldEdit] = []
         for position in run {
             let write = list.writes[position]
             for edit in try FieldEdits(setting: write.mask?.paths ?? [], from: list.fields(of: write)).edits {
                 let offset = write.fields.lowerBound
                 let value = edit.value.map { $0.lowerBound + offset..<$0.upperBound + offset }
-                edits.append((FieldEdit(path: edit.path, value: value), position))
+                edits.append(FieldEdit(path: edit.path, value: value))
             }
         }
-        edits.sort { left, right in
-            if left.edit.path.precedes(right.edit.path) { return true }
-            return left.position < right.position && !right.edit.path.precedes(left.edit.path)
-        }
+        // Those of one path stay in the order of the writes.
+        edits.sort(byPath: \.path)
         var merged: [FieldEdit] = []
-        for (edit, _) in edits {
+        for edit in edits {
             guard let last = merged.last, last.path.isPrefix(of: edit.path) else {
                 merged.append(edit)
                 continue

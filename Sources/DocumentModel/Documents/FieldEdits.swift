@@ -33,7 +33,7 @@ package struct FieldEdits {
         edits = unsorted
         if edits.count < 2 { return }
         // Sorted, every path is preceded by its prefixes, with nothing but paths of the same prefix in between.
-        edits.sort { $0.path.precedes($1.path) }
+        edits.sort(byPath: \.path)
         var kept: [FieldEdit] = []
         for edit in edits {
             if let last = kept.last, last.path.isPrefix(of: edit.path) { continue }

@@ -87,9 +87,7 @@ extension FieldPath: CustomStringConvertible {
 
 extension FieldPath: Comparable {
     /// Segment by segment by UTF-8 bytes, prefix first.
-    package static func < (left: FieldPath, right: FieldPath) -> Bool {
-        left.utf8Segments.lexicographicallyPrecedes(right.utf8Segments) { $0.lexicographicallyPrecedes($1) }
-    }
+    package static func < (left: FieldPath, right: FieldPath) -> Bool { left.precedes(right) }
 }
 
 // MARK: Text form

@@ -12,8 +12,10 @@ package struct FieldSelection: Sendable, Equatable {
 
     /// Selects the fields at the given paths; `__name__` selects none, because the name always comes along.
     package init(_ paths: [FieldPath]) {
+        var sorted = paths
+        sorted.sort(byPath: \.self)
         var kept: [FieldPath] = []
-        for path in paths.sorted() where !path.isDocumentName {
+        for path in sorted where !path.isDocumentName {
             if let last = kept.last, last.isPrefix(of: path) { continue }
             kept.append(path)
         }

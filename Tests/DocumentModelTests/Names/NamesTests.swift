@@ -150,6 +150,30 @@ import Testing
 }
 
 @Suite(.timeLimit(.minutes(20))) struct FieldPathTests {
+    /// Many are sorted by the bytes of keys, few by comparisons.
+    @Test(arguments: [0, 1, 2, 256, 257, 3_000])
+    func `Any number of paths is sorted, and equal ones keep their order`(count: Int) throws {
+        var random = SystemRandomNumberGenerator()
+        let pieces: [[UInt8]] = [[0], [0, 0], [0, 1], [1], [0x61], [0x61, 0], [0x61, 0x62], [0xC3, 0xBF], [0x7F]]
+        let paths = try (0..<count).map { _ in
+            try FieldPath(
+                utf8Segments: (0..<Int.random(in: 1...4, using: &random)).map { _ in
+                    (0..<Int.random(in: 1...3, using: &random)).flatMap { _ in
+                        pieces[Int.random(in: 0..<pieces.count, using: &random)]
+                    }
+                })
+        }
+        let numbered = Array(zip(paths, 0...))
+        var sorted = numbered
+        sorted.sort(byPath: \.0)
+        let expected = numbered.sorted { left, right in
+            let (one, other) = (left.0.utf8Segments, right.0.utf8Segments)
+            if one == other { return left.1 < right.1 }
+            return one.lexicographicallyPrecedes(other) { $0.lexicographicallyPrecedes($1) }
+        }
+        #expect(sorted.map(\.1) == expected.map(\.1), "\(paths)")
+    }
+
     @Test(
         "Text forms parse into segments and print again",
         arguments: [
