@@ -8,11 +8,13 @@ import Basics
 /// Every error carries the offset it was noticed at.
 package struct JSONScanner: ~Escapable {
     package let line: Span<UInt8>
-    package private(set) var position = 0
+    package private(set) var position: Int
 
+    /// - Parameter position: where it begins.
     @_lifetime(copy line)
-    package init(_ line: Span<UInt8>) {
+    package init(_ line: Span<UInt8>, at position: Int = 0) {
         self.line = line
+        self.position = position
     }
 
     /// A number as JSON writes it.

@@ -6,24 +6,32 @@ package import Calls
 extension WebChannelConnection {
     // MARK: Messages to the service
 
+    /// Delivers what waits, one message after the other: a large one is read in several shares of the loop.
     func deliver() {
-        guard !isDelivering else { return }
-        isDelivering = true
-        defer { isDelivering = false }
         for count in 0... {
-            guard !isOver, call?.isPaused != true, !session.isEnded else { return }
+            guard !isDelivering, !isOver, call?.isPaused != true, !session.isEnded else { return }
             guard count < Self.messagesPerShare else { return workLater() }
             guard let json = session.takeMessage() else { return }
-            var message = loop.takeWriter()
-            if !hasBegun { service.appendDatabase(origin.database, to: &message) }
-            do throws(RequestError) {
-                try service.appendMessage(json.byteSpan, to: &message)
-                deliver(message.bytes)
-            } catch {
-                fail(error)
-            }
-            loop.recycle(message)
+            deliver(json)
         }
+    }
+
+    private func deliver(_ json: [UInt8]) {
+        isDelivering = true
+        var isLater = false
+        var message = loop.takeWriter()
+        if !hasBegun { service.appendDatabase(origin.database, to: &message) }
+        service.readMessage(
+            json.byteSpan, onto: message, on: loop,
+            while: { [weak self] in self.map { !$0.isOver && !$0.session.isEnded } ?? false }
+        ) { [weak self] (message: consuming ByteBuffer, error: RequestError?) in
+            guard let self else { return }
+            if let error { fail(error) } else { deliver(message.bytes) }
+            loop.recycle(message)
+            isDelivering = false
+            if isLater { workLater() }
+        }
+        isLater = true
     }
 
     private func deliver(_ message: RawSpan) {

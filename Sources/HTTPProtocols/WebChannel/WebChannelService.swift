@@ -1,5 +1,6 @@
 package import Basics
 package import Calls
+package import EventLoops
 
 /// What the calls of WebChannel sessions reach: the service of a loop, and the JSON form of its messages. Used on that
 /// loop's thread.
@@ -15,10 +16,13 @@ package protocol WebChannelService: AnyObject {
     ///
     /// - Parameter name: from the URL; may be empty.
     func appendDatabase(_ name: String, to output: inout ByteBuffer)
-    /// Appends the message that the JSON text of a page spells.
+    /// Appends the message that the JSON text of a page spells, and gives all to `done`: now, or for a large one later
+    /// on the thread of the loop, as long as it is wanted.
     ///
-    /// - Throws: INVALID_ARGUMENT.
-    func appendMessage(_ json: RawSpan, to output: inout ByteBuffer) throws(RequestError)
+    /// - Parameter done: may get INVALID_ARGUMENT or RESOURCE_EXHAUSTED.
+    func readMessage(
+        _ json: RawSpan, onto output: consuming ByteBuffer, on loop: EventLoop, while isWanted: @escaping () -> Bool,
+        _ done: @escaping (_ message: consuming ByteBuffer, _ error: RequestError?) -> Void)
     /// Appends a response message as JSON.
     ///
     /// - Throws: INTERNAL.

@@ -26,11 +26,14 @@ final class ConsoleHandler {
     private let data: ConsoleData
     private let router: CallRouter
     private let authorization: Authorization?
-    private var reader = JSONMessageReader()
+    private let bodies: JSONBodies
+    /// Bytes of what is posted to `/console/data`: rules with cases, or the text of a pipeline.
+    private static let dataBytesMax = 2 << 20
 
     /// - Parameter authorization: nil permits everything.
-    init(_ data: ConsoleData, _ router: CallRouter, _ authorization: Authorization?) {
+    init(_ data: ConsoleData, _ router: CallRouter, _ bodies: JSONBodies, _ authorization: Authorization?) {
         self.data = data
+        self.bodies = bodies
         self.router = router
         self.authorization = authorization
     }
@@ -109,6 +112,9 @@ final class ConsoleHandler {
         do throws(RequestError) {
             try authorization?.admit(exchange.origin(head), for: .administration)
             if isPosted {
+                guard body.byteCount <= Self.dataBytesMax else {
+                    throw .invalidArgument("The body has more than \(Self.dataBytesMax) bytes.")
+                }
                 return reply(exchange, try answer(name, [UInt8](copying: body)))
             }
             let parameters = URLText.parameters(head.queryBytes) ?? []
@@ -145,18 +151,23 @@ final class ConsoleHandler {
         guard let served = ConsoleMethods.byPath[path] else {
             return exchange.fail(RequestError(.notFound, "The console has no method \(path)."))
         }
-        var message = ByteBuffer(capacity: body.byteCount + 64)
-        do throws(RequestError) {
-            try reader.append(body, served.input, to: &message)
-        } catch {
-            return exchange.fail(error)
-        }
         let form: any ReplyForm
         if let path = served.explainPath {
             form = ExplainReply(path: path)
         } else {
             form = RESTReply(served.output, isStreaming: false, isPretty: false)
         }
-        router.begin(exchange.beginCall(served.method.rpc, form), payload: message.bytes)
+        let call = exchange.beginCall(served.method.rpc, form)
+        do throws(RequestError) {
+            if body.byteCount > JSONBodies.bytesAtOnce { try router.admitUnread(call, served.method) }
+        } catch {
+            return router.refuse(call, error)
+        }
+        let message = ByteBuffer(capacity: body.byteCount + 64)
+        bodies.read(body, served.input, onto: message, on: exchange.loop, while: { call.isOpen }) {
+            [router] (message: consuming ByteBuffer, error: RequestError?) in
+            if let error { return router.refuse(call, error) }
+            router.begin(call, payload: message.bytes)
+        }
     }
 }

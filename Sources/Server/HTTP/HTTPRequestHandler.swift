@@ -36,11 +36,12 @@ package final class HTTPRequestHandler: HTTPHandler {
     ///   - sessions: those of WebChannel, of all loops.
     ///   - authorization: decides who may do what; nil permits everything.
     ///   - address: `HOST:PORT` of the server, once it runs.
+    ///   - bodies: reads the JSON of REST and WebChannel.
     ///   - console: nil serves none.
     init(
         calls: CallRouter, pages: ServerPages, sessions: WebChannelTable, options: HTTPOptions,
-        authorization: Authorization?, address: @escaping @Sendable () -> String, console: ConsoleHandler? = nil,
-        clients: KnownClients? = nil
+        authorization: Authorization?, address: @escaping @Sendable () -> String, bodies: JSONBodies,
+        console: ConsoleHandler? = nil, clients: KnownClients? = nil
     ) {
         self.clients = clients
         self.console = console
@@ -48,8 +49,8 @@ package final class HTTPRequestHandler: HTTPHandler {
         emulator = EmulatorHandler(calls, options, authorization, address: address)
         self.pages = pages
         self.options = options
-        rest = RESTHandler(calls)
-        webChannel = WebChannelHandler(sessions, calls)
+        rest = RESTHandler(calls, bodies)
+        webChannel = WebChannelHandler(sessions, calls, bodies)
     }
 
     package func handle(_ exchange: HTTPExchange, _ head: HTTPHead, body: RawSpan) {

@@ -1,5 +1,6 @@
 // The front for REST: makes a request's path, parameters and JSON into the message of an RPC, and hands it to the
-// loop's service, whose reply `RESTReply` makes into JSON.
+// loop's service, whose reply `RESTReply` makes into JSON. The caller of a request with a large body is admitted before
+// that is read.
 
 internal import Basics
 internal import Calls
@@ -13,10 +14,13 @@ internal import HTTPProtocols
 final class RESTHandler {
     /// Takes the calls, whichever service they are for.
     private let calls: CallRouter
-    private var reader = JSONMessageReader()
+    private let bodies: JSONBodies
     private let parameterReader = ParameterReader()
 
-    init(_ calls: CallRouter) { self.calls = calls }
+    init(_ calls: CallRouter, _ bodies: JSONBodies) {
+        self.calls = calls
+        self.bodies = bodies
+    }
 
     /// - Parameter segments: of the path after `/v1`, still encoded.
     func handle(_ exchange: HTTPExchange, _ head: HTTPHead, _ segments: [String], body: RawSpan) {
@@ -37,37 +41,64 @@ final class RESTHandler {
             asEvents: options.wantsEvents)
         let call = exchange.beginCall(route.method.rpc, form, deadlineMilliseconds: options.deadlineMilliseconds)
         var message = ByteBuffer(capacity: body.byteCount + 256)
+        let part: BodyPart?
         do throws(RequestError) {
-            try append(route, rpc.input, options.parameters, body, to: &message)
+            if route.body != .none, body.byteCount > JSONBodies.bytesAtOnce {
+                try calls.admitUnread(call, route.method, about: route.resource)
+            }
+            part = try appendStart(route, rpc.input, options.parameters, to: &message)
         } catch {
             return calls.refuse(call, error)
         }
-        calls.begin(call, payload: message.bytes)
+        guard let part else { return begin(call, route, nil, message, nil) }
+        bodies.read(body, part.type, onto: message, on: exchange.loop, while: { call.isOpen }) {
+            [self] (message: consuming ByteBuffer, error: RequestError?) in
+            begin(call, route, part, message, error)
+        }
     }
 
-    /// Appends the RPC's message. What the path says comes last: it counts, whatever the rest says.
-    private func append(
-        _ route: RESTRoute, _ input: MessageType, _ parameters: [Parameter], _ body: RawSpan,
-        to message: inout ByteBuffer
-    ) throws(RequestError) {
+    /// What a body is in the message.
+    private struct BodyPart {
+        let type: MessageType
+        /// Where its length stands; nil if it is the whole message.
+        var length: Int?
+    }
+
+    /// Appends what comes before the body.
+    /// - Returns: nil if the body is ignored.
+    private func appendStart(
+        _ route: RESTRoute, _ input: MessageType, _ parameters: [Parameter], to message: inout ByteBuffer
+    ) throws(RequestError) -> BodyPart? {
         switch route.body {
-        case .none: try parameterReader.append(parameters, input, to: &message)
+        case .none:
+            try parameterReader.append(parameters, input, to: &message)
+            return nil
         case .message:
             guard parameters.isEmpty else {
                 let name = parameters[0].name
                 throw .invalidArgument(
                     "This method reads its fields from the body, not from the query parameter \"\(name)\".")
             }
-            try reader.append(body, input, to: &message)
+            return BodyPart(type: input)
         case .resource(let field, let type):
             try parameterReader.append(parameters, input, to: &message)
             message.appendTag(field: field, .lengthDelimited)
-            let place = message.beginLength()
-            try reader.append(body, Schema.shared.message(type), to: &message)
+            return BodyPart(type: Schema.shared.message(type), length: message.beginLength())
+        }
+    }
+
+    /// Begins the call when its body is in the message. What the path says comes last: it counts, whatever the rest
+    /// says.
+    private func begin(
+        _ call: Call, _ route: RESTRoute, _ part: BodyPart?, _ message: consuming ByteBuffer, _ error: RequestError?
+    ) {
+        if let error { return calls.refuse(call, error) }
+        if let length = part?.length {
             if let name = route.resourceName { message.appendField(RESTRoute.nameField, string: name) }
-            message.endLength(at: place)
+            message.endLength(at: length)
         }
         for binding in route.bindings { message.appendField(binding.field, string: binding.value) }
+        calls.begin(call, payload: message.bytes)
     }
 }
 

@@ -38,6 +38,9 @@ struct RESTRoute: Equatable {
     /// The name of the resource in the body, where the path says it.
     var resourceName: String?
 
+    /// What the path names.
+    var resource: String { resourceName ?? bindings[0].value }
+
     /// The field of documents, indexes, fields and databases that has their name.
     static let nameField = FieldNumber.Document.name
     private static let document = "google.firestore.v1.Document"

@@ -53,6 +53,33 @@ final class CallRouter: ServiceHandler {
         stores.stopServing()
     }
 
+    /// Decides whether a call may be made, as far as that is known before its message has been read. With the message
+    /// it is decided again, which counts the call twice where calls are limited.
+    ///
+    /// - Parameter resource: a database, or a name in it; nil for calls of those who may administer the server.
+    /// - Throws: `UNAUTHENTICATED`, `PERMISSION_DENIED`, `RESOURCE_EXHAUSTED`.
+    func admitUnread(
+        _ call: Call, _ method: FirestoreMessages.Method, about resource: String? = nil
+    ) throws(RequestError) {
+        guard let authorization else { return }
+        guard method.service == .firestore, let resource else {
+            return try authorization.admit(call.origin, for: method.purpose)
+        }
+        do throws(RequestError) {
+            // Where another server decides, and where the name is none, only the credential counts.
+            if let database = DatabaseName(ofName: resource),
+                stores.known(database)?.firestore.forwarder?.isNeeded != true
+            {
+                _ = try authorization.admit(call, method, in: database, reusing: nil)
+            } else {
+                _ = try authorization.vouch(for: call)
+            }
+        } catch {
+            // The key of the token may come while the message is read.
+            if !authorization.retry(call, after: error, {}) { throw error }
+        }
+    }
+
     /// Ends a call whose request message could not be made.
     func refuse(_ call: Call, _ error: RequestError) { stores.first.firestore.refuse(call, error) }
 
@@ -101,5 +128,16 @@ extension FirestoreMessages.Method {
         case .serverReflectionInfo: .observation
         default: .administration
         }
+    }
+}
+
+extension DatabaseName {
+    /// The database that a name lies in or is; nil if the name does not begin with one.
+    fileprivate init?(ofName name: String) {
+        let database = name.withUTF8Span { name in
+            DatabaseName.prefixByteCount(of: name).flatMap { try? DatabaseName(name.extracting(first: $0)) }
+        }
+        guard let database else { return nil }
+        self = database
     }
 }

@@ -201,13 +201,16 @@ package final class DatabaseServer: Sendable {
                 let bound = LoopBound(router)
                 loop.execute { bound.value.checkAccess(on: loop) }
                 routers.append(bound)
+                let bodies = JSONBodies()
                 return LoopServices(
                     calls: router,
                     http: HTTPRequestHandler(
                         calls: router, pages: pages, sessions: sessions, options: http,
                         authorization: configuration.authorization, address: { administration.address.text },
+                        bodies: bodies,
                         console: http.servesConsole
-                            ? ConsoleHandler(console, router, configuration.authorization) : nil, clients: clients))
+                            ? ConsoleHandler(console, router, bodies, configuration.authorization) : nil,
+                        clients: clients))
             }
             metrics.setServer(server)
             if http.servesConsole { console.start(routers) }

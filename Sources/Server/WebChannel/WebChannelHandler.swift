@@ -23,12 +23,12 @@ final class WebChannelHandler {
     private let calls: CallRouter
     private let services: [String: (method: Method, messages: WebChannelMessages)]
 
-    init(_ table: WebChannelTable, _ calls: CallRouter) {
+    init(_ table: WebChannelTable, _ calls: CallRouter, _ bodies: JSONBodies) {
         self.table = table
         self.calls = calls
         let methods = Method.ofFirestore.filter { $0.shape == .bidirectional }
         services = Dictionary(
-            uniqueKeysWithValues: methods.map { ($0.name, ($0, WebChannelMessages($0, calls))) })
+            uniqueKeysWithValues: methods.map { ($0.name, ($0, WebChannelMessages($0, calls, bodies))) })
     }
 
     /// - Parameter segments: of the path, after ``pathPrefix``.

@@ -1,6 +1,7 @@
 internal import Basics
 internal import Calls
 internal import DocumentModel
+internal import EventLoops
 internal import FirestoreJSON
 internal import FirestoreMessages
 internal import FirestoreService
@@ -11,11 +12,12 @@ final class WebChannelMessages: WebChannelService {
     private unowned let calls: CallRouter
     private let input: MessageType
     private let output: MessageType
-    private var reader = JSONMessageReader()
+    private let bodies: JSONBodies
     private let writer = JSONMessageWriter()
 
-    init(_ method: Method, _ calls: CallRouter) {
+    init(_ method: Method, _ calls: CallRouter, _ bodies: JSONBodies) {
         self.calls = calls
+        self.bodies = bodies
         (input, output) = MethodMessages.of(method)
     }
 
@@ -30,8 +32,11 @@ final class WebChannelMessages: WebChannelService {
         if !name.isEmpty { message.appendField(FieldNumber.WriteRequest.database, string: name) }
     }
 
-    func appendMessage(_ json: RawSpan, to message: inout ByteBuffer) throws(RequestError) {
-        try reader.append(json, input, to: &message)
+    func readMessage(
+        _ json: RawSpan, onto output: consuming ByteBuffer, on loop: EventLoop, while isWanted: @escaping () -> Bool,
+        _ done: @escaping (consuming ByteBuffer, RequestError?) -> Void
+    ) {
+        bodies.read(json, input, onto: output, on: loop, while: isWanted, done)
     }
 
     func appendJSON(_ message: RawSpan, to text: inout ByteBuffer) throws(RequestError) {

@@ -22,6 +22,9 @@ enum JSONMessageCheck {
 
     /// JSON that is taken: what it becomes must be written as JSON that becomes the same.
     private static func readingViolation(_ json: RawSpan, _ type: MessageType) -> String? {
+        for step in [1, 7, 100] where readInSteps(json, type, step) != outcome(json, type) {
+            return "JSON that is read in steps of \(step) bytes becomes something else"
+        }
         guard let first = read(json, type) else { return nil }
         for isPretty in [false, true] {
             guard let text = write(first, type, isPretty: isPretty) else {
@@ -46,11 +49,28 @@ enum JSONMessageCheck {
         return nil
     }
 
-    private static func read(_ json: RawSpan, _ type: MessageType) -> [UInt8]? {
+    private static func read(_ json: RawSpan, _ type: MessageType) -> [UInt8]? { try? outcome(json, type).get() }
+
+    private static func outcome(_ json: RawSpan, _ type: MessageType) -> Result<[UInt8], RequestError> {
         var reader = JSONMessageReader()
         var output = ByteBuffer()
-        do throws(RequestError) { try reader.append(json, type, to: &output) } catch { return nil }
-        return output.copyBytes()
+        do throws(RequestError) { try reader.append(json, type, to: &output) } catch { return .failure(error) }
+        return .success(output.copyBytes())
+    }
+
+    private static func readInSteps(
+        _ json: RawSpan, _ type: MessageType, _ step: Int
+    ) -> Result<[UInt8], RequestError> {
+        var reader = JSONMessageReader()
+        var output = ByteBuffer()
+        var limit = 0
+        reader.begin(type)
+        do throws(RequestError) {
+            repeat { limit = min(limit + step, json.byteCount) } while try !reader.read(json, upTo: limit, to: &output)
+        } catch {
+            return .failure(error)
+        }
+        return .success(output.copyBytes())
     }
 
     private static func write(_ wire: [UInt8], _ type: MessageType, isPretty: Bool) -> [UInt8]? {

@@ -202,7 +202,10 @@ import Testing
         func abandoned(_ reason: CancellationReason) {}
         func ended(_ session: WebChannelConnection) {}
         func appendDatabase(_ name: String, to output: inout ByteBuffer) {}
-        func appendMessage(_ json: RawSpan, to output: inout ByteBuffer) throws(RequestError) {}
+        func readMessage(
+            _ json: RawSpan, onto output: consuming ByteBuffer, on loop: EventLoop,
+            while isWanted: @escaping () -> Bool, _ done: @escaping (consuming ByteBuffer, RequestError?) -> Void
+        ) { done(output, nil) }
         func appendJSON(_ message: RawSpan, to output: inout ByteBuffer) throws(RequestError) {}
     }
 }

@@ -3,6 +3,8 @@
 
 import Basics
 import ConnectionTestSupport
+import DocumentModel
+import FirestoreJSON
 import Glibc
 import Synchronization
 import Testing
@@ -256,5 +258,97 @@ struct LoopFairnessTests {
         loop.run { isLate || isDone.load(ordering: .relaxed) }
         loop.cancel(limit)
         #expect(!isLate)
+    }
+
+    // MARK: JSON
+
+    /// Counts its shares.
+    private final class Neighbour: LoopWork {
+        private let loop: EventLoop
+        private(set) var shares = 0
+
+        init(_ loop: EventLoop) { self.loop = loop }
+
+        func work() {
+            shares += 1
+            loop.needsWork(self)
+        }
+    }
+
+    private static let list = "google.firestore.v1.ArrayValue"
+
+    private static func numbers(_ count: Int) -> [UInt8] {
+        let values = (0..<count).map { "{\"integerValue\": \($0)}" }
+        return Array("{\"values\": [\(values.joined(separator: ","))]}".utf8)
+    }
+
+    /// Reads a body on a loop whose clock advances with each look at it, beside work that always wants a share.
+    ///
+    /// - Returns: the message or the error, nil if there was none after 1,000 iterations; and how many shares the other
+    ///   work had had by then.
+    private static func read(
+        _ body: [UInt8], with bodies: JSONBodies = JSONBodies(), staysWanted: Bool = true
+    ) -> (outcome: Result<[UInt8], RequestError>?, shares: Int) {
+        let clock = Clock()
+        let loop = EventLoop(
+            name: "test",
+            clock: {
+                clock.now += 200_000
+                return clock.now
+            })
+        let neighbour = Neighbour(loop)
+        loop.needsWork(neighbour)
+        var outcome: Result<[UInt8], RequestError>?
+        var isWanted = true
+        bodies.read(
+            body.byteSpan, Schema.shared.message(list), onto: ByteBuffer(), on: loop, while: { isWanted }
+        ) { outcome = $1.map { .failure($0) } ?? .success($0.copyBytes()) }
+        isWanted = staysWanted
+        for _ in 0..<1_000 where outcome == nil {
+            var isDone = false
+            loop.run {
+                defer { isDone = true }
+                return isDone
+            }
+        }
+        return (outcome, neighbour.shares)
+    }
+
+    @Test
+    func `A large JSON body is read in shares, between those of others`() throws {
+        let body = Self.numbers(20_000)
+        var reader = JSONMessageReader()
+        var expected = ByteBuffer()
+        try reader.append(body.byteSpan, Schema.shared.message(Self.list), to: &expected)
+        let (outcome, shares) = Self.read(body)
+        #expect(try outcome?.get() == expected.copyBytes())
+        #expect(shares > 20)
+        // A small one is read at once.
+        let small = Self.read(Self.numbers(10))
+        #expect(small.outcome != nil && small.shares == 0)
+    }
+
+    @Test
+    func `Errors of a large JSON body have their place, and one that is no longer wanted is given up`() {
+        let (outcome, _) = Self.read(Self.numbers(20_000).dropLast() + Array(",}".utf8))
+        guard case .failure(let error)? = outcome else {
+            Issue.record("\(outcome as Any)")
+            return
+        }
+        #expect(error.code == .invalidArgument && error.message.contains("byte"), "\(error)")
+        let bodies = JSONBodies()
+        #expect(Self.read(Self.numbers(20_000), with: bodies, staysWanted: false).outcome == nil)
+        #expect(bodies.heldBytes == 0)
+    }
+
+    @Test
+    func `Large JSON bodies beyond a limit of bytes are refused`() {
+        let body = Self.numbers(2_000)
+        let (outcome, shares) = Self.read(body, with: JSONBodies(heldBytesMax: body.count - 1))
+        guard case .failure(let error)? = outcome else {
+            Issue.record("\(outcome as Any)")
+            return
+        }
+        #expect(error.code == .resourceExhausted && shares == 0)
     }
 }

@@ -57,6 +57,30 @@ struct AccessTests {
         for page in ["/livez", "/readyz", "/"] { #expect(http.request("GET", page)?.status == 200, "\(page)") }
     }
 
+    /// To read its JSON takes most of a second for a body at its limit.
+    @Test
+    func `A caller who may not call is refused before a large body is read`() throws {
+        let (records, key) = try Self.principal(.reader)
+        let live = try LiveDatabaseServer {
+            $0.authorization = try? TestAuthorization.make(nil, mode: .closed, records: records)
+        }
+        let http = HTTPTestClient(port: Int(live.gateway.port))
+        let broken = String(repeating: "[", count: 20_000)
+        func status(_ method: String, _ target: String, _ headers: [String] = [key]) -> Int? {
+            http.request(method, target, body: broken, headers: headers)?.status
+        }
+        let root = "/v1/projects/p/databases/d/documents"
+        #expect(status("POST", root + ":commit", []) == 401)
+        #expect(status("POST", root + ":commit", [key + "x"]) == 401)
+        #expect(status("POST", root + ":commit") == 403)
+        #expect(status("PATCH", root + "/c/x") == 403)
+        #expect(status("POST", "/v1/projects/p/databases?databaseId=new") == 403)
+        #expect(status("POST", "/console/rpc/hearth.admin.v1.Admin/GetServer") == 403)
+        #expect(status("POST", "/console/rpc/google.firestore.v1.Firestore/RunQuery", []) == 401)
+        // This one may call, and gets the error of its body.
+        #expect(status("POST", root + ":runQuery") == 400)
+    }
+
     @Test
     func `A principal's role and collections bound what it does`() throws {
         let (records, key) = try Self.principal(.writer, collections: ["c"])

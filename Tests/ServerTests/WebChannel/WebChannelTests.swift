@@ -38,6 +38,23 @@ import Testing
         try waitUntil("the call has ended") { live.gateway.totals["streams_open"] == 0 }
     }
 
+    @Test func `A message that is read in several shares of the loop keeps its place before the next one`() throws {
+        let live = try LiveDatabaseServer()
+        let page = WebPage(live)
+        _ = try page.open()
+        _ = try page.listen()
+        #expect(try page.frame(with: "streamId").contains("[[1,[{\"streamId\":"))
+        let numbers = Array(repeating: "{\"integerValue\":7}", count: 20_000).joined(separator: ",")
+        let name = "\(Self.database)/documents/c/large"
+        let fields = "{\"a\":{\"arrayValue\":{\"values\":[\(numbers)]}}}"
+        _ = try page.send("{\"writes\":[{\"update\":{\"name\":\"\(name)\",\"fields\":\(fields)}}]}")
+        // Only after the first one the document is there.
+        _ = try page.send("{\"writes\":[{\"delete\":\"\(name)\",\"currentDocument\":{\"exists\":true}}]}")
+        for _ in 0..<2 { #expect(try page.frame(with: "commitTime").contains("writeResults")) }
+        let document = "/v1/projects/p/databases/d/documents/c/large"
+        #expect(HTTPTestClient(port: page.port).request("GET", document)?.status == 404)
+    }
+
     @Test func `A long poll ends with its first frame`() throws {
         let live = try LiveDatabaseServer()
         let page = WebPage(live)
