@@ -242,7 +242,12 @@ package final class Evaluation {
 
     /// Pays for looking for a member: in document bytes the search passes over the members before it.
     package func spendMemberSearch(in operand: Operand) throws(ExpressionError) {
-        if case .encodedMap(let slice) = operand { try spendWork(slice.byteCount / 4) }
+        switch operand {
+        case .encodedMap(let slice): try spendWork(slice.byteCount / 4)
+        // The member of one may be as large as it is.
+        case .object, .reference: try spendMemory(operand.memoryBytes)
+        default: break
+        }
     }
 
     /// Pays for bytes that are built.

@@ -34,6 +34,12 @@ package enum Operand: Sendable {
 package protocol LanguageValue: AnyObject, Sendable {
     /// The bit of the type in ``OperandTypes``; one of the language's bits.
     var operandTypes: OperandTypes { get }
+    /// An estimate of the bytes of memory that the value holds, its parts included.
+    var memoryBytes: Int { get }
+}
+
+extension LanguageValue {
+    package var memoryBytes: Int { 32 }
 }
 
 /// A set of types of operands, for the signatures of functions. Bits from 16 on belong to the language.
@@ -122,6 +128,7 @@ extension Operand {
         case .reference(let name): 32 + name.utf8.count
         case .list(let elements): 32 + 32 * elements.count
         case .map(let map): 32 + 48 * map.count
+        case .object(let object): object.memoryBytes
         default: 32
         }
     }

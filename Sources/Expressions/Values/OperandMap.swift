@@ -3,6 +3,9 @@
 internal import Basics
 internal import DocumentModel
 
+/// Outside of the map, where `Value` is an associated type. The fuzzer's build has no module to name it by.
+private let vectorTypeKey = Value.vectorTypeKey
+
 /// Names with their operands, sorted by the names' UTF-8 bytes and without duplicates.
 package struct OperandMap: Sendable {
     package typealias Entry = (key: String, value: Operand)
@@ -37,7 +40,7 @@ package struct OperandMap: Sendable {
     var isPlain: Bool {
         switch count {
         case 1: entries[0].key.withUTF8Span { SentinelKind(key: $0) == nil }
-        case 2: self[DocumentModel.Value.vectorTypeKey] == nil
+        case 2: self[vectorTypeKey] == nil
         default: true
         }
     }

@@ -188,11 +188,13 @@ extension Functions {
     private static func member(
         _ evaluation: Evaluation, _ names: [Operand], of map: Operand
     ) throws(ExpressionError) -> Operand? {
+        // All names count, those below an absent one too.
+        let names = try names.map { (name) throws(ExpressionError) -> String in
+            if case .string(let text) = name { return text }
+            throw .failed("Type error. Received: [\(RulesType(name).rawValue)] Expected: [string].")
+        }
         var part = map
         for name in names {
-            guard case .string(let name) = name else {
-                throw .failed("Type error. Received: [\(RulesType(name).rawValue)] Expected: [string].")
-            }
             switch part {
             case .map(let map):
                 guard let value = map[name] else { return nil }

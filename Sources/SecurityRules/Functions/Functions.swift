@@ -101,7 +101,6 @@ extension Evaluation {
         case .map(let map):
             try spendWork(operand.memoryBytes)
             for entry in map.entries { try spendReading(entry.value) }
-        case .object(let object as RulesPath): try spendWork(object.memoryBytes)
         case .object(let object as RulesSet):
             try spendWork(64 * object.members.count)
             for member in object.members { try spendReading(member.operand) }

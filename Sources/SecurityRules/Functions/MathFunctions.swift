@@ -21,11 +21,9 @@ extension Functions {
         mathematical("math.floor") { $0.rounded(.down) },
         mathematical("math.sqrt") { $0.squareRoot() },
         function(
+            // An integer too is rounded as the double that it is near to.
             "math.round",
-            overload(.number) { _, operands in
-                if case .integer = operands[0] { return operands[0] }
-                return .integer(Numbers.round(Numbers.double(operands[0]) ?? 0))
-            }),
+            overload(.number) { _, operands in .integer(Numbers.round(Numbers.double(operands[0]) ?? 0)) }),
         function(
             "math.pow",
             overload(.number, .number) { _, operands in

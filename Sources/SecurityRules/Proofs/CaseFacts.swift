@@ -17,11 +17,7 @@ final class CaseFacts: Sendable {
     ///
     /// - Returns: nil if there are more than ``RulesLimits/proofCases``.
     static func cases(of conditions: [Condition]) -> [CaseFacts]? {
-        var facts: [FieldPath: FieldFacts] = [:]
-        for condition in conditions {
-            let path = condition.path
-            if !path.isDocumentName { facts[path, default: FieldFacts()].add(condition) }
-        }
+        let facts = facts(of: conditions)
         var combinations: [[FieldPath: Operand]] = [[:]]
         for (path, fact) in facts {
             guard let spellings = fact.exact else { continue }
@@ -31,6 +27,25 @@ final class CaseFacts: Sendable {
             }
         }
         return combinations.map { CaseFacts(facts, known: $0) }
+    }
+
+    private static func facts(of conditions: [Condition]) -> [FieldPath: FieldFacts] {
+        var facts: [FieldPath: FieldFacts] = [:]
+        for condition in conditions {
+            let path = condition.path
+            if !path.isDocumentName { facts[path, default: FieldFacts()].add(condition) }
+        }
+        return facts
+    }
+
+    /// Whether no document meets all of the conditions, as far as that is seen here.
+    static func areImpossible(_ conditions: [Condition]) -> Bool {
+        let names = Set(conditions.compactMap(\.documentPath))
+        if names.count > 1 { return true }
+        let facts = CaseFacts(facts(of: conditions), known: [:])
+        return facts.facts.contains { path, fact in
+            fact.isImpossible || (facts.isMap(path) && fact.classes.isDisjoint(with: FieldConstraint.mapClasses))
+        }
     }
 
     /// Whether every document has the field.
@@ -52,6 +67,14 @@ extension Condition {
         switch self {
         case .compared(let path, _, _), .tested(let path, _), .exists(let path): path
         }
+    }
+
+    /// The path of the document whose name is demanded, below its database; nil if none is.
+    fileprivate var documentPath: [String]? {
+        guard case .compared(let path, .equal, let operand) = self, path.isDocumentName,
+            case .reference(let name) = Operand(operand), let path = RulesPath(reference: name)?.values
+        else { return nil }
+        return Array(path.dropFirst(3))
     }
 }
 

@@ -17,8 +17,11 @@ final class FieldConstraint: UnprovenValue {
         self.path = path
         self.facts = facts
         self.document = document
-        classes = document.isMap(path) ? facts.classes.intersection([.map, .vector]) : facts.classes
+        classes = document.isMap(path) ? facts.classes.intersection(Self.mapClasses) : facts.classes
     }
+
+    /// The classes of values with fields.
+    static let mapClasses: Set<TypeClass> = [.map, .vector]
 
     func member(_ name: String) throws(ExpressionError) -> Operand {
         try QueriedFields(document, below: path).member(name)

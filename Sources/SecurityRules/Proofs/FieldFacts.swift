@@ -24,6 +24,32 @@ struct FieldFacts: Sendable {
     private(set) var excluded: [Operand] = []
     /// The value is an array that has an element equal to each of these, by the equality of queries.
     private(set) var contained: [Operand] = []
+    /// The value equals each of these, by the equality of queries.
+    private var equal: [Operand] = []
+
+    /// Whether no value meets all conditions, as far as that is seen here.
+    var isImpossible: Bool {
+        if classes.isEmpty { return true }
+        if let lower, Self.isBelow(upper, lower.value, orAt: !lower.isInclusive) { return true }
+        return equal.contains { value in
+            Self.isBelow(upper, value) || Self.isAbove(lower, value)
+                || excluded.contains { BoundOrder.compare($0, value) == 0 }
+                || equal.contains { (BoundOrder.compare($0, value) ?? 0) != 0 }
+        }
+    }
+
+    /// Whether a value is above all that an upper bound permits.
+    /// - Parameter orAt: whether the bound itself does not suffice.
+    private static func isBelow(_ bound: Bound?, _ value: Operand, orAt: Bool = false) -> Bool {
+        guard let bound, let order = BoundOrder.compare(bound.value, value) else { return false }
+        return order < 0 || (order == 0 && (orAt || !bound.isInclusive))
+    }
+
+    /// Whether a value is below all that a lower bound permits.
+    private static func isAbove(_ bound: Bound?, _ value: Operand) -> Bool {
+        guard let bound, let order = BoundOrder.compare(bound.value, value) else { return false }
+        return order > 0 || (order == 0 && !bound.isInclusive)
+    }
 
     /// Adds what a condition says.
     mutating func add(_ condition: Condition) {
@@ -37,7 +63,9 @@ struct FieldFacts: Sendable {
     private mutating func add(_ operation: UnaryOperator) {
         switch operation {
         case .isNull: settle([.null], class: .null)
-        case .isNaN: settle([.double(.nan)], class: .number)
+        case .isNaN:
+            settle([.double(.nan)], class: .number)
+            equal.append(.double(.nan))
         case .isNotNull, .isNotNaN: classes.remove(.null)
         }
     }
@@ -46,7 +74,9 @@ struct FieldFacts: Sendable {
         guard let valueClass = WireValue(operand.span)?.typeClass else { return }
         let value = Operand(operand)
         switch operation {
-        case .equal: settle(Spellings.all(of: value), class: valueClass)
+        case .equal:
+            settle(Spellings.all(of: value), class: valueClass)
+            equal.append(value)
         case .lessThan, .lessThanOrEqual:
             classes.formIntersection([valueClass])
             tighten(upper: Bound(value: value, isInclusive: operation == .lessThanOrEqual))

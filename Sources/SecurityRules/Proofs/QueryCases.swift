@@ -12,14 +12,17 @@ enum Condition: Sendable {
 
 enum QueryCases {
     /// Conjunctions of which every document of the query meets one: the filter in disjunctive normal form, with lists
-    /// of alternatives taken apart.
+    /// of alternatives taken apart. Those that contradict themselves are left out, unless all do: no document meets
+    /// them.
     ///
-    /// - Returns: nil if there are more than ``RulesLimits/proofCases``.
+    /// - Returns: nil if there are more than ``RulesLimits/proofCases``, those left out included.
     static func cases(of query: StructuredQuery?) -> [[Condition]]? {
         guard let query else { return [[]] }
         let orders = query.orderBy.filter { !$0.field.isDocumentName }.map { Condition.exists($0.field) }
         guard let filter = query.filter else { return [orders] }
-        return disjunction(filter)?.map { $0 + orders }
+        guard let cases = disjunction(filter)?.map({ $0 + orders }) else { return nil }
+        let possible = cases.filter { !CaseFacts.areImpossible($0) }
+        return possible.isEmpty ? cases : possible
     }
 
     private static func disjunction(_ filter: Filter) -> [[Condition]]? {

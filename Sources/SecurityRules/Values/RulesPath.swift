@@ -133,9 +133,10 @@ final class RulesPath: LanguageValue {
         }
     }
 
-    /// The text of the path; wildcards without a value are empty.
+    /// The text of the path, a slash for one without segments; wildcards without a value are empty.
     var text: String {
-        segments.map { segment in
+        if segments.isEmpty { return "/" }
+        return segments.map { segment in
             switch segment {
             case .literal(let text): "/" + text
             case .capture(_, let text): "/" + (text ?? "")

@@ -252,6 +252,19 @@ struct JudgingTests {
         #expect(try !isAllowed(times: 30))
     }
 
+    @Test
+    func `A wildcard of a long path is paid for each time that it is read`() throws {
+        let text = Value.string(Array(repeating: "a", count: 40_000).joined(separator: "/"))
+        func isAllowed(times count: Int) throws -> Bool {
+            let parts = Array(repeating: "p.x is path", count: count).joined(separator: " && ")
+            let function = "function holds(s) { let p = (/a/{x=**}).bind({'x': path(s)}); return \(parts); }"
+            return try Ruleset(rules("holds(resource.data.s)", functions: function))
+                .judge(request(resource: ["s": text])).isAllowed
+        }
+        #expect(try isAllowed(times: 1))
+        #expect(try !isAllowed(times: 40))
+    }
+
     /// Each takes seconds for a text of 1 MiB, or for a document of as many bytes.
     @Test(arguments: [
         "!resource.data.s.matches('.*a.{900}x')", "!resource.data.s.matches(resource.data.p)",

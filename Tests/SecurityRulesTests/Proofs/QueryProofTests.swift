@@ -64,6 +64,14 @@ struct QueryProofTests {
         ("s == \"a\"", "resource.data.s == 'a' || resource.data.zz == 1"), ("s == \"a\"", "resource != null"),
         ("s == \"a\"", "request.query.limit == null && request.method == 'list'"),
         ("s == \"a\"", "exists(/databases/$(database)/documents/b/$(resource.data.s))"),
+        // Alternatives that the rest of the filter contradicts have no documents.
+        ("b in [true, false] and b == true", "resource.data.b == true"),
+        ("n in [1, 2, 7] and n < 3", "resource.data.n < 3"), ("n in [1, 2] and n != 1", "resource.data.n == 2"),
+        ("n in [1, 2] and n not-in [1, 5]", "resource.data.n == 2"),
+        ("n in [0, 1] and n == 0.0", "resource.data.n == 0"),
+        ("n in [1, \"a\"] and n > 0", "resource.data.n is number"),
+        ("m in [1, 2] and m.x == 1 and s == \"a\"", "true"), ("s > \"b\" and s < \"a\"", "true"),
+        ("m in [1, null] and m == 1", "resource.data.m == 1"),
     ])
     func `Provable`(filter: String, condition: String) throws {
         let ruleset = try Ruleset(rules(condition))
@@ -96,6 +104,14 @@ struct QueryProofTests {
         // Where the order of strings by UTF-8 differs from that by UTF-16.
         ("s > \"\u{FFFF}\"", "resource.data.s > '\u{FFFF}'"), ("s < \"😀\"", "resource.data.s < '😀'"),
         ("s == \"a\"", "resource.data.s.size() == 2 || request.query.limit == 1"),
+        // Contradictions leave out what they contradict, and nothing else.
+        ("b in [true, false] and b == true", "resource.data.b == false"),
+        ("b in [true, false] and n == 1", "resource.data.b == true"),
+        ("n in [1, 2] and n >= 1", "resource.data.n == 2"), ("n in [1, 2] and n <= 2", "resource.data.n == 1"),
+        ("n in [0, 1] and n == 0", "resource.data.n is int"), ("n in [1, 2] and n != 2.5", "resource.data.n == 1"),
+        ("n not-in [1, 2] and n in [1, 3, 4]", "resource.data.n == 3"),
+        // A query of which nothing is left is judged by what it says.
+        ("b == true and b == false", "resource.data.b == resource.data.n"),
     ])
     func `Not provable`(filter: String, condition: String) throws {
         #expect(try !isAllowed(filter, condition))
@@ -134,6 +150,29 @@ struct QueryProofTests {
         #expect(ruleset.judge(request(.list, path: ["a"], query: query)).isAllowed)
         let other = try Ruleset(rules("resource.data.n != null"))
         #expect(!other.judge(request(.list, path: ["a"], query: query)).isAllowed)
+    }
+
+    @Test
+    func `Names and times that contradict each other are left out`() throws {
+        func name(_ id: String) -> Value { .reference("projects/p/databases/(default)/documents/a/\(id)") }
+        func isAllowed(_ filters: [Filter], _ condition: String) throws -> Bool {
+            var query = StructuredQuery(from: [CollectionSelector(collectionID: "a")])
+            query.filter = .and(filters)
+            let documents: [String: MapValue] = ["a/x": ["n": 1], "a/y": ["n": 2]]
+            return try Ruleset(rules(condition)).judge(request(.list, path: ["a"], query: query), documents).isAllowed
+        }
+        let names = Filter.field(.documentName, .isIn, EncodedValue(.array([name("x"), name("y")])))
+        let one = Filter.field(.documentName, .equal, EncodedValue(name("x")))
+        #expect(try isAllowed([names, one], "resource.data.n == 1"))
+        #expect(try !isAllowed([names, one], "resource.data.n == 2"))
+        func time(_ nanoseconds: Int32) -> Value {
+            .timestamp(TimestampValue(seconds: 1_700_000_000, nanoseconds: nanoseconds))
+        }
+        let path = try FieldPath("t")
+        let times = Filter.field(path, .isIn, EncodedValue(.array([time(1_000), time(2_000)])))
+        let first = "resource.data.t.nanos() == 1000"
+        #expect(try isAllowed([times, .field(path, .equal, EncodedValue(time(1_000)))], first))
+        #expect(try !isAllowed([times, .field(path, .lessThan, EncodedValue(time(3_000)))], first))
     }
 
     @Test
