@@ -51,6 +51,7 @@ package struct HTTPStatus: Equatable, Sendable {
         case 100: "Continue"
         case 200: "OK"
         case 204: "No Content"
+        case 304: "Not Modified"
         case 400: "Bad Request"
         case 401: "Unauthorized"
         case 403: "Forbidden"

@@ -43,7 +43,8 @@ private final class ReflectionStream: CallStream, LongLivedStream {
 
     private let call: Call
     private unowned let service: ReflectionService
-    private var waiting: [[UInt8]] = []
+    /// A slice, of which the first is taken out at no cost: a window may have brought many thousands.
+    private var waiting: ArraySlice<[UInt8]> = []
     private var isPaused = false
     private var clientEnded = false
     private var isServing = true
@@ -75,11 +76,10 @@ private final class ReflectionStream: CallStream, LongLivedStream {
     // MARK: ResponseSource
 
     func next(into output: inout ByteBuffer) -> SourceStep {
-        guard !waiting.isEmpty else {
+        guard let request = waiting.popFirst() else {
             if clientEnded { return end(.ok, .finished) }
             return isServing ? .waiting : end(.unavailable, .failed(.unavailable, "the server is draining"))
         }
-        let request = waiting.removeFirst()
         if isPaused, waiting.count <= Self.waitingMax / 2 {
             isPaused = false
             call.resumeMessages()

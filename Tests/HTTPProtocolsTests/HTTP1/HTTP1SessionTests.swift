@@ -21,6 +21,11 @@ import Testing
         return String(decoding: output.copyBytes(), as: UTF8.self)
     }
 
+    @Test(arguments: [200, 204, 304, 400, 401, 403, 404, 405, 409, 429, 499, 500, 501, 503, 504])
+    func `A status that the server answers with has its phrase`(code: Int) {
+        #expect(HTTPStatus(code).phrase != HTTPStatus(599).phrase)
+    }
+
     @Test func `The next request waits for the reply to the one before`() throws {
         var session = HTTP1Session(limits: HTTP1Limits())
         let bytes = text("GET /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n")
