@@ -43,17 +43,22 @@ package final class Ruleset: Sendable {
     private init(_ source: SourceText, _ compiler: inout RulesCompiler) throws(InvalidRules) {
         matches = compiler.compile()
         statementsAfterWildcards = Set(matches.flatMap(\.statementsAfterWildcards))
-        let diagnostics = compiler.diagnostics.sorted { $0.range.start < $1.range.start }
-        if diagnostics.contains(where: { $0.severity == .error }) {
-            throw InvalidRules(diagnostics: Array(diagnostics.prefix(RulesLimits.diagnostics)))
-        }
+        let diagnostics = Self.reported(compiler.diagnostics)
+        if diagnostics.contains(where: { $0.severity == .error }) { throw InvalidRules(diagnostics: diagnostics) }
         self.source = source
         version = compiler.version
-        warnings = Array(diagnostics.prefix(RulesLimits.diagnostics))
+        warnings = diagnostics
         statements = compiler.statements
         tree = compiler.tree
         ranges = compiler.ranges
         functionRoots = compiler.functionRoots
+    }
+
+    /// As many diagnostics as are reported, in the order of the text: warnings take the place that errors leave.
+    private static func reported(_ diagnostics: [RulesDiagnostic]) -> [RulesDiagnostic] {
+        let ordered = diagnostics.sorted { $0.range.start < $1.range.start }
+        let bySeverity = ordered.filter { $0.severity == .error } + ordered.filter { $0.severity != .error }
+        return bySeverity.prefix(RulesLimits.diagnostics).sorted { $0.range.start < $1.range.start }
     }
 
     /// The place of an expression in the text.

@@ -164,4 +164,10 @@ struct ParserTests {
         #expect(Set(ruleset.warnings.map(\.message)) == Set(expected))
         #expect(!ruleset.judge(request()).isAllowed)
     }
+    @Test
+    func `An error is reported, however many warnings are before it`() {
+        let unknown = String(repeating: "allow read: if unknown; ", count: RulesLimits.diagnostics + 10)
+        let found = error(Self.inBody("match /a/{b} { \(unknown) match /c/{x}/{x} { allow read; } }"))
+        #expect(found?.message == "Variable x already exists in the path.")
+    }
 }
