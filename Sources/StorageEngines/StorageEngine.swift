@@ -137,6 +137,11 @@ package enum StorageEngine: Sendable {
         if case .embedded(let engine) = self { engine.releaseReserve(bytes) } else { false }
     }
 
+    /// See ``EmbeddedEngine/checkPlace()``. An engine in memory has no directory.
+    package func checkPlace() throws(StorageError) {
+        if case .embedded(let engine) = self { try engine.checkPlace() }
+    }
+
     /// See ``KeyValueDisk/recentShortage``.
     package var recentShortage: StorageError? {
         switch self {

@@ -59,6 +59,8 @@ extension ArchiveWorker {
 
     private mutating func openLocked() throws(StorageError) {
         let directory = settings.directory
+        // The mark of the archive is written to the data directory.
+        try engine.checkPlace()
         guard let identity = engine.identity else {
             throw StorageError(.full, "the data directory has no identity yet", file: engine.directory)
         }

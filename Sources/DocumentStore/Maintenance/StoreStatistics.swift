@@ -71,6 +71,11 @@ extension DocumentStore {
     /// - Returns: false if not so many can be given back.
     package func releaseReserve(_ bytes: Int) -> Bool { engine.releaseReserve(bytes) }
 
+    /// To be called before a file of the data directory is made, replaced or removed by its path. Thread-safe.
+    ///
+    /// - Throws: `inputOutput` if the directory was moved away; another one may have its place.
+    package func checkPlace() throws(StorageError) { try engine.checkPlace() }
+
     /// Why an attempt to write a file of the store failed, now or in the last two seconds, unless space was missing. It
     /// is made again; cheaper than the figures.
     package var recentWriteFailure: StorageError? { engine.recentWriteFailure }

@@ -81,6 +81,11 @@ extension EmbeddedEngine {
     /// - Returns: false if not so many can be given back.
     package func releaseReserve(_ bytes: Int) -> Bool { core.runs.space.release(bytes) }
 
+    /// To be called before a file of the directory is made, replaced or removed by its path. Thread-safe.
+    ///
+    /// - Throws: `inputOutput` if the directory was moved away; another one may have its place.
+    package func checkPlace() throws(StorageError) { try core.place.check() }
+
     /// The numbers that need a look through a reader's eyes; left at zero when the engine is closed.
     private func readMemtables(into statistics: inout EngineStatistics) {
         let reader = EmbeddedReader(core)

@@ -63,6 +63,7 @@ final class EngineCore: Sendable {
     let merging = Monitor(MergeRequests())
     /// The exclusive lock of the directory, held until no snapshot is open.
     let lock: File
+    let place: LockedPlace
     /// All readers.
     let readers = Monitor<[ObjectIdentifier: RegisteredReader]>([:])
 
@@ -92,7 +93,8 @@ final class EngineCore: Sendable {
         let set = runs.current
         hashSeed = set.manifest.hashSeed
         registry = MemtableRegistry(active: try EngineCore.makeMemtable(options, hashSeed: hashSeed), runs: set)
-        log = WriteAheadLog(directory: directory + "/log", options: options, place: LockedPlace(lock))
+        place = LockedPlace(lock)
+        log = WriteAheadLog(directory: directory + "/log", options: options, place: place)
         self.lock = lock
         fault = FaultInjection(fault: options.fault)
         progress = Monitor(Progress())

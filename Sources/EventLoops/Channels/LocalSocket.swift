@@ -21,6 +21,32 @@ package struct SocketPermissions: Equatable, Sendable {
     }
 }
 
+/// The file of a socket that listens, as it was when this was made. The directory may be moved away, and the socket of
+/// another process may get the path: that one is not removed.
+package struct LocalSocketFile: Sendable {
+    private let path: String
+    private let identity: Identity?
+
+    private struct Identity: Equatable {
+        let device: UInt64
+        let number: UInt64
+
+        init?(_ path: String) {
+            var status = stat()
+            guard unsafe lstat(path, &status) == 0 else { return nil }
+            (device, number) = (UInt64(status.st_dev), UInt64(status.st_ino))
+        }
+    }
+
+    /// - Parameter path: of a socket that listens.
+    package init(_ path: String) { (self.path, identity) = (path, Identity(path)) }
+
+    /// Removes the file, if it still has the path.
+    package func remove() {
+        if identity != nil, Identity(path) == identity { LocalSocket.remove(path) }
+    }
+}
+
 /// Stream sockets with a path in the file system, for programs on the same machine.
 package enum LocalSocket {
     /// A socket that is bound to the path and listens. It replaces an existing file: the caller owns the path.
@@ -69,7 +95,7 @@ package enum LocalSocket {
     }
 
     /// Removes the file of a socket.
-    package static func remove(_ path: String) { _ = unsafe unlink(path) }
+    fileprivate static func remove(_ path: String) { _ = unsafe unlink(path) }
 
     private static func make(_ path: String, _ attempt: String) throws(SocketError) -> Int32 {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)

@@ -94,7 +94,12 @@ final class AdminService {
             throw RequestError(.failedPrecondition, "This server is a replica of \(leader), and cannot step down.")
         }
         let directory = context.store.configuration.directory
-        do throws(StorageError) { try SupersededFile.prepare(in: directory) } catch { throw RequestError(error) }
+        do throws(StorageError) {
+            try context.store.checkPlace()
+            try SupersededFile.prepare(in: directory)
+        } catch {
+            throw RequestError(error)
+        }
         let completion = service.continuation(call) { (service, version: CommitVersion) in
             try SupersededFile.write(in: directory)
             context.log(.warning, "stepped_down", ["version": "\(version)"])

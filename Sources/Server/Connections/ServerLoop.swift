@@ -25,7 +25,7 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
     private var opening: [ObjectIdentifier: OpeningConnection] = [:]
     private var listener: Listener?
     /// The Unix sockets.
-    private var local: [(listener: Listener, path: String)] = []
+    private var local: [(listener: Listener, file: LocalSocketFile)] = []
     private var isDraining = false
     private var onEmpty: (() -> Void)?
     /// Counted here, of connections that are open only what `snapshot` adds.
@@ -52,15 +52,15 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
     }
 
     /// Begins to accept connections from a Unix socket that listens already.
-    func listen(atSocket path: String, on descriptor: Int32, accepted: @escaping (Int32) -> Void) {
+    func listen(atSocket file: LocalSocketFile, on descriptor: Int32, accepted: @escaping (Int32) -> Void) {
         guard !isDraining else {
-            LocalSocket.remove(path)
+            file.remove()
             return closeDescriptor(descriptor)
         }
         let listener = Listener(loop: loop, descriptor: descriptor, accepted: accepted) { [configuration] text in
             configuration.onEvent(.acceptFailed(text))
         }
-        if let listener { local.append((listener, path)) }
+        if let listener { local.append((listener, file)) }
     }
 
     /// Takes over a new connection.
@@ -228,9 +228,9 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
         onEmpty = done
         listener?.close()
         listener = nil
-        for (listener, path) in local {
+        for (listener, file) in local {
             // First the file: when the listener is closed, another server may take the path.
-            LocalSocket.remove(path)
+            file.remove()
             listener.close()
         }
         local = []

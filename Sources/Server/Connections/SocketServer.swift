@@ -57,9 +57,9 @@ package final class SocketServer: Sendable {
     ///   - rpcs: the procedures that calls over it may name.
     package func administrate(atSocket path: String, rpcs: RPCTable) throws(SocketError) {
         let descriptor = try LocalSocket.listen(at: path)
-        let own = loops[0]
+        let (own, file) = (loops[0], LocalSocketFile(path))
         own.loop.execute {
-            own.listen(atSocket: path, on: descriptor) { [unowned own] in own.adopt($0, .administration, rpcs) }
+            own.listen(atSocket: file, on: descriptor) { [unowned own] in own.adopt($0, .administration, rpcs) }
         }
     }
 
@@ -72,8 +72,9 @@ package final class SocketServer: Sendable {
         let (own, loops) = (loops[0], loops)
         let descriptor = try LocalSocket.listen(
             at: options.path, options.permissions, backlog: own.configuration.backlog)
+        let file = LocalSocketFile(options.path)
         own.loop.execute {
-            own.listen(atSocket: options.path, on: descriptor, accepted: Self.handOver(to: loops, from: own, .unix))
+            own.listen(atSocket: file, on: descriptor, accepted: Self.handOver(to: loops, from: own, .unix))
         }
     }
 

@@ -9,6 +9,7 @@ package import FileSystem
 package import FirestoreService
 package import HTTPProtocols
 package import Identity
+internal import Storage
 
 /// The settings of a server.
 package struct DatabaseServerConfiguration: Sendable {
@@ -151,7 +152,9 @@ package final class DatabaseServer: Sendable {
     package static func start(_ configuration: DatabaseServerConfiguration) throws -> DatabaseServer {
         let log = configuration.log
         let stores = try open(configuration)
-        configuration.spareSpace.lend { [first = stores[0]] in first.store.releaseReserve($0) }
+        configuration.spareSpace.lend(
+            in: { [first = stores[0]] () throws(StorageError) in try first.store.checkPlace() },
+            { [first = stores[0]] in first.store.releaseReserve($0) })
         let group = EventLoopGroup(count: configuration.loops)
         var transport = configuration.transport
         let clients = KnownClients()

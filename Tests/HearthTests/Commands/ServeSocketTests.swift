@@ -43,6 +43,35 @@ struct ServeSocketTests {
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
+    /// The files below a directory, except for those that change while a server runs.
+    private func settings(in path: String) -> [String] {
+        let names = FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? []
+        return names.filter { !$0.hasPrefix("log") && !$0.hasPrefix("runs") }.sorted()
+    }
+
+    @Test
+    func `A server whose directory was moved away leaves the one that took its place alone`() throws {
+        let (data, moved) = (directory.path(of: "data"), directory.path(of: "moved"))
+        let rules = directory.path(of: "a.rules")
+        let text = "service cloud.firestore { match /databases/{d}/documents { match /a/{b} { allow read; } } }\n"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: rules))
+        let first = try ServerProcess(data: data, arguments: ["--archive", directory.path(of: "archive")])
+        try FileManager.default.moveItem(atPath: data, toPath: moved)
+        let second = try ServerProcess(data: data)
+        let before = settings(in: data)
+        #expect(before.contains("admin.sock"))
+        let applied = try HearthBinary.run(["rules", "apply", rules, "--data", moved])
+        #expect(applied.status == 1 && applied.errors.contains("was moved or removed"), "\(applied)")
+        let revoked = try HearthBinary.run(["token", "revoke-user", "ada", "--data", moved])
+        #expect(revoked.status == 1 && revoked.errors.contains("was moved or removed"), "\(revoked)")
+        #expect(settings(in: data) == before)
+        _ = first.stop()
+        #expect(settings(in: data) == before)
+        let health = try HearthBinary.run(["health", "--data", data])
+        #expect(health.status == 0, "\(health.errors)")
+        #expect(second.stop() == 0)
+    }
+
     @Test
     func `A client that waits connects when the server is there`() throws {
         let waiting = HearthProcess(["get", "c/a", "--address", "unix:\(path)", "--timeout", "10m"])
