@@ -196,6 +196,8 @@ package struct DeclaredIndexes: ~Copyable {
     package private(set) var all: [DeclaredIndex] = []
     /// Those for searches.
     package private(set) var searches: [DeclaredIndex] = []
+    /// Where the entries of those begin that documents expire by.
+    package let begins = EntryBegins()
     /// How many have an entry for each element of an array.
     private var arrayCount = 0
     private var key = ByteBuffer(capacity: 512)
@@ -257,6 +259,7 @@ package struct DeclaredIndexes: ~Copyable {
     package mutating func set(_ index: DeclaredIndex, _ state: IndexState?) {
         defer { noteSearches() }
         all.removeAll { $0.number == index.number && $0.database == index.database }
+        begins.forget(index)
         guard let state else { return }
         var changed = index
         changed.state = state
@@ -298,6 +301,7 @@ package struct DeclaredIndexes: ~Copyable {
             if hadEntry, hasEntry, oldKey.bytes.equalsBytes(key.bytes) { return }
             if hadEntry { sink.remove(entry: oldKey.bytes) }
             if hasEntry {
+                begins.notePut(key.bytes, in: index)
                 sink.put(entry: key.bytes, value: isCut ? document.key : document.key.extracting(0..<0))
             }
             return

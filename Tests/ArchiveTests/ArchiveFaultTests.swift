@@ -1,5 +1,6 @@
 // Archives that are full, slow, damaged, of other stores, or on mounts that lack something.
 
+import Basics
 import EngineTestSupport
 import Foundation
 import Glibc
@@ -384,6 +385,49 @@ import Testing
         try expectRestored(model, upTo: newest, from: archive, to: restored)
         #expect(try ArchiveCheck.run(archive) == [])
     }
+    @Test func `A clock that is ahead for less than an hour removes nothing, and the next base comes in time`() throws {
+        let day: UInt64 = 86_400_000_000
+        let time = Atomic<UInt64>(day)
+        let elapsed = Atomic<UInt64>(0)
+        var model = Model()
+        let archived = try ArchivedStore(data, archive: archive) { settings in
+            settings.clock = { time.load(ordering: .relaxed) }
+            settings.elapsedMilliseconds = { elapsed.load(ordering: .relaxed) }
+        }
+        func waitForBases(_ count: UInt64) throws {
+            try waitUntil("there are \(count) bases") {
+                archived.archiver.flush() && archived.archiver.statistics.bases == count
+            }
+        }
+        func pass(days: UInt64) {
+            time.add(days * day, ordering: .relaxed)
+            elapsed.add(days * day / 1_000, ordering: .relaxed)
+        }
+        for count in [1, 2] as [UInt64] {
+            try commit((100 * count - 99)...(100 * count), to: archived, &model, bytes: 6_000)
+            if count == 2 { pass(days: 2) }
+            try waitForBases(count)
+        }
+        let kept = try ArchiveCatalogue(archive).bases
+        #expect(kept.count >= 2)
+        // Each base removes what is too old.
+        time.add(365 * day, ordering: .relaxed)
+        elapsed.add(SettledTime.windowMilliseconds - 1, ordering: .relaxed)
+        try commit(201...210, to: archived, &model)
+        try waitForBases(3)
+        #expect(try ArchiveCatalogue(archive).bases.starts(with: kept))
+        time.subtract(365 * day, ordering: .relaxed)
+        try commit(211...220, to: archived, &model)
+        try waitForBases(4)
+        #expect(try ArchiveCatalogue(archive).bases.starts(with: kept))
+        pass(days: 30)
+        try commit(221...230, to: archived, &model)
+        try waitForBases(5)
+        #expect(try !ArchiveCatalogue(archive).bases.starts(with: kept))
+        try archived.close()
+        try expectRestored(model, upTo: 230, from: archive, to: restored)
+    }
+
 
     @Test func `A base whose description cannot be looked at is neither removed nor written over`() throws {
         var model = Model()

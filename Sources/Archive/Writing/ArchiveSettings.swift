@@ -22,6 +22,8 @@ package struct ArchiveSettings: Sendable {
     package var mayWrite: (@Sendable () -> Bool)?
     /// The time in microseconds since 1970.
     package var clock: @Sendable () -> UInt64 = { SystemClock.microseconds() }
+    /// The time since some fixed moment, in milliseconds. It never steps back.
+    package var elapsedMilliseconds: @Sendable () -> UInt64 = { SystemClock.monotonicMilliseconds() }
     /// Gets each event, on the threads of the archive.
     package var onEvent: @Sendable (ArchiveEvent) -> Void = { _ in }
 

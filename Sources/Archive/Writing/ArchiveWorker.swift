@@ -232,7 +232,9 @@ extension ArchiveWorker {
         guard let base = newestBase, !lacksBase else { return true }
         // Without commits a new base would be what the last one is.
         guard end > base.version else { return false }
-        return now >= base.written + settings.baseMilliseconds * 1_000
+        let interval = settings.baseMilliseconds * 1_000
+        // Written while the clock was ahead, one says nothing about its age.
+        return now >= base.written + interval || base.written > now + interval
             || recordBytes >= max(base.byteCount, settings.baseRecordBytesMin)
     }
 

@@ -43,6 +43,12 @@ package final class Archiver: Sendable {
     private let state: Monitor<State>
     private let cancelsBase = Atomic<Bool>(false)
 
+    /// When what is older than the retention is removed next, and by which time.
+    private struct Removal {
+        var nextNanoseconds: UInt64 = 0
+        var time = SettledTime()
+    }
+
     private static let pruneIntervalNanoseconds: UInt64 = 3_600_000_000_000
     /// Time between two looks whether this server may write to an archive that others have too, in milliseconds.
     private static let sharedIntervalMilliseconds: UInt64 = 1_000
@@ -129,10 +135,10 @@ extension Archiver {
     private func run(_ first: ArchiveWorker) {
         var worker = first
         if worker.isOpen { noteOpened(worker) }
-        var nextPrune: UInt64 = 0
+        var removal = Removal()
         while true {
             let (request, isLast) = state.withLock { ($0.flushesRequested, $0.isStopping) }
-            look(&worker, &nextPrune)
+            look(&worker, &removal)
             state.update { $0.flushesDone = request }
             if isLast, isBaseSettled(worker) { break }
             waitForWork(worker, request)
@@ -185,7 +191,9 @@ extension Archiver {
     }
 
     /// Does what is to be done now.
-    private func look(_ worker: inout ArchiveWorker, _ nextPrune: inout UInt64) {
+    private func look(_ worker: inout ArchiveWorker, _ removal: inout Removal) {
+        let settled = removal.time.now(
+            wallMicroseconds: settings.clock(), elapsedMilliseconds: settings.elapsedMilliseconds())
         guard mayWrite() else { return release(&worker) }
         let start = SystemClock.monotonicNanoseconds()
         state.withLock { state in
@@ -203,10 +211,10 @@ extension Archiver {
                 settings.onEvent(.gap(after: gap.after, until: gap.until))
             }
             noteComplete(worker, outcome.bytes, since: start)
-            try takeBase(&worker)
-            if SystemClock.monotonicNanoseconds() >= nextPrune {
-                nextPrune = SystemClock.monotonicNanoseconds() + Self.pruneIntervalNanoseconds
-                try prune()
+            let hasNewBase = try takeBase(&worker)
+            if hasNewBase || SystemClock.monotonicNanoseconds() >= removal.nextNanoseconds {
+                removal.nextNanoseconds = SystemClock.monotonicNanoseconds() + Self.pruneIntervalNanoseconds
+                try prune(now: settled)
             }
         } catch {
             // An attempt that ended because another server leads does not count as a failure.
@@ -251,8 +259,9 @@ extension Archiver {
         if !wasLocked { settings.onEvent(.waiting) }
     }
 
-    private func prune() throws(StorageError) {
-        let (now, retention) = (settings.clock(), settings.retentionMilliseconds * 1_000)
+    /// - Parameter now: the settled time.
+    private func prune(now: UInt64) throws(StorageError) {
+        let retention = settings.retentionMilliseconds * 1_000
         let outcome = try ArchiveRetention.prune(settings.directory, before: now > retention ? now - retention : 0)
         if outcome != ArchiveRetention.Outcome() {
             settings.onEvent(.pruned(bases: outcome.bases, files: outcome.files))
@@ -288,14 +297,15 @@ extension Archiver {
     }
 
     /// Takes the outcome of the base that was made.
-    private func takeBase(_ worker: inout ArchiveWorker) throws(StorageError) {
+    /// - Returns: whether there is a new one.
+    private func takeBase(_ worker: inout ArchiveWorker) throws(StorageError) -> Bool {
         let outcome = state.update { state -> Result<ArchiveBase, StorageError>? in
             guard let outcome = state.baseOutcome else { return nil }
             state.baseOutcome = nil
             state.isMakingBase = false
             return outcome
         }
-        guard let outcome else { return }
+        guard let outcome else { return false }
         worker.noteBase(outcome)
         let base = try outcome.get()
         state.withLock { state in
@@ -304,7 +314,7 @@ extension Archiver {
             state.statistics.bytesWritten += UInt64(base.byteCount)
         }
         settings.onEvent(.base(base.version, byteCount: base.byteCount))
-        try prune()
+        return true
     }
 }
 

@@ -28,6 +28,9 @@ struct ExpirySweep {
         /// The key to continue at, and the end of what has expired.
         var from: [UInt8]
         let to: [UInt8]
+        var isBegun = false
+        /// The first entry that was met.
+        var first: [UInt8]?
     }
 
     /// 0 never begins a round.
@@ -35,7 +38,7 @@ struct ExpirySweep {
     private var nextRoundMilliseconds: UInt64 = 0
     private var nextBatchMilliseconds: UInt64 = 0
     private var parts: [Part] = []
-    /// The wall time at which the round began.
+    /// The settled time at which the round began.
     private var begunMicroseconds: UInt64 = 0
 
     /// Documents in a batch, and bytes of their fields, whose index entries go with them: what it may hold up a
@@ -61,7 +64,7 @@ struct ExpirySweep {
     }
 
     /// Begins a round unless one is under way.
-    /// - Parameter nowMicroseconds: wall time. Should the clock have been set back, less has expired.
+    /// - Parameter nowMicroseconds: a `SettledTime`. Should the clock have been set back, less has expired.
     mutating func begin(
         _ states: IndexStates, databases: DatabaseDirectory, nowMilliseconds: UInt64, nowMicroseconds: UInt64
     ) {
@@ -109,9 +112,11 @@ struct ExpirySweep {
     ///
     /// - Parameters:
     ///   - states: of this moment.
-    ///   - nowMicroseconds: wall time. Should the clock have been set back since the round began, the round ends.
+    ///   - begins: where the entries of indexes begin. What earlier rounds have deleted is not gone over again.
+    ///   - nowMicroseconds: a `SettledTime`. Should the clock have been set back since the round began, the round ends.
     mutating func nextBatch(
-        _ latest: LatestReader, _ states: IndexStates, nowMilliseconds: UInt64, nowMicroseconds: UInt64
+        _ latest: LatestReader, _ states: IndexStates, _ begins: EntryBegins, nowMilliseconds: UInt64,
+        nowMicroseconds: UInt64
     ) throws(RequestError) -> WriteList? {
         nextBatchMilliseconds = nowMilliseconds + UInt64(ExpirySweep.paceMilliseconds)
         if nowMicroseconds < begunMicroseconds { endRound() }
@@ -120,9 +125,19 @@ struct ExpirySweep {
                 parts.removeFirst()
                 continue
             }
+            if !part.isBegun {
+                part.from = begins.beginLook(at: part.index, lowest: part.from)
+                part.isBegun = true
+            }
             var writes = WriteList(database: part.database, rules: .stored)
             let isFinished = try ExpirySweep.collect(&part, latest, into: &writes)
-            if isFinished { parts.removeFirst() } else { parts[0] = part }
+            if isFinished {
+                parts.removeFirst()
+                // What was met may still be there after the round.
+                begins.endLook(at: part.index, begin: part.first ?? part.to)
+            } else {
+                parts[0] = part
+            }
             if writes.count > 0 { return writes }
         }
         return nil
@@ -141,8 +156,11 @@ struct ExpirySweep {
         var path = ByteBuffer(capacity: 256)
         var bytes = 0
         do {
+            // Should the clock have been set back, what is left may begin after the end.
+            guard part.from.byteSpan.compareBytes(part.to.byteSpan) < 0 else { return true }
             var cursor = try latest.cursor(from: part.from.byteSpan, to: part.to.byteSpan)
             while try cursor.next() {
+                if part.first == nil { part.first = [UInt8](copying: cursor.key) }
                 if writes.count == documentsPerBatch || bytes > bytesPerBatch {
                     part.from = [UInt8](copying: cursor.key)
                     return false

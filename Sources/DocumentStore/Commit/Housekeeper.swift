@@ -33,6 +33,7 @@ final class Housekeeper {
     private let adaptiveIndexes: AdaptiveIndexes?
 
     private var expiry: ExpirySweep
+    private var settledTime = SettledTime()
     private var expiryFailuresSeen: UInt64 = 0
     /// Where the removal of a deleted database's documents continues.
     private var removal = (database: UInt32(0), deletion: UInt64(0), place: [UInt8]?.none)
@@ -90,9 +91,18 @@ final class Housekeeper {
     /// Read times increase also while nobody writes. Notes keep versions above them even if the machine loses its
     /// clock together with the process.
     func doRound() {
+        // Kept informed of the clock.
+        _ = settledMicroseconds
         forgetIdleSessions()
         adaptIndexes()
         if versionsAhead > Housekeeper.clockNoteMicroseconds { perform(.clockNote, as: .clockNote) }
+    }
+
+    /// The time by which documents expire.
+    private var settledMicroseconds: UInt64 {
+        let clock = configuration.clock
+        return settledTime.now(
+            wallMicroseconds: clock.nowMicroseconds, elapsedMilliseconds: clock.elapsedMilliseconds)
     }
 
     /// Notes the clock for the next start of the store.
@@ -241,8 +251,7 @@ final class Housekeeper {
         }
         guard expiry.isDue(nowMilliseconds: now, isIdle: isIdle) else { return nil }
         expiry.begin(
-            indexState.current, databases: databases, nowMilliseconds: now,
-            nowMicroseconds: configuration.clock.nowMicroseconds)
+            indexState.current, databases: databases, nowMilliseconds: now, nowMicroseconds: settledMicroseconds)
         guard expiry.isInProgress else { return nil }
         guard configuration.admitsHousekeeping(.expiry) else {
             expiry.endRound()
@@ -250,8 +259,8 @@ final class Housekeeper {
         }
         do throws(RequestError) {
             let batch = try expiry.nextBatch(
-                stage.writer.latest, indexState.current, nowMilliseconds: now,
-                nowMicroseconds: configuration.clock.nowMicroseconds)
+                stage.writer.latest, indexState.current, stage.draft.applier.indexes.declared.begins,
+                nowMilliseconds: now, nowMicroseconds: settledMicroseconds)
             guard let writes = batch else { return nil }
             var request = CommitRequest(writes: writes)
             request.declarations = declarations

@@ -19,7 +19,9 @@ final class HousekeepingThread: Sendable {
         try thread.start(name: "housekeeping", everyMilliseconds: Self.intervalMilliseconds) { pause in
             var parts = stores.map { Housekeeping($0, log: stores.count == 1 ? log : log.with("store", $0.name)) }
             var memory = FreedMemory()
+            var clock = ClockReport()
             while pause() {
+                clock.look(log)
                 for index in parts.indices where stores[index].isOpen { parts[index].look() }
                 collections.secondPassed(stores.filter(\.isOpen).map(\.store))
                 memory.look()
@@ -39,6 +41,32 @@ private struct FreedMemory {
     /// of all heaps in turn, some milliseconds each.
     mutating func look() {
         if trims.isDue(ProcessMemory.current) { malloc_trim(0) }
+    }
+}
+
+/// When it is logged that the clock was set forward: `SettledTime` does not follow it yet, so nothing that it makes old
+/// is removed. Asked once a second.
+struct ClockReport {
+    private var time = SettledTime()
+    private var isReported = false
+
+    /// Smaller steps are those of a clock that is kept right.
+    private static let microsecondsMin: UInt64 = 60_000_000
+
+    /// - Returns: by how many seconds the clock was set forward, when that is to be logged.
+    mutating func step(wallMicroseconds wall: UInt64, elapsedMilliseconds: UInt64) -> UInt64? {
+        let ahead = wall - time.now(wallMicroseconds: wall, elapsedMilliseconds: elapsedMilliseconds)
+        let wasReported = isReported
+        isReported = ahead >= Self.microsecondsMin
+        return isReported && !wasReported ? ahead / 1_000_000 : nil
+    }
+
+    mutating func look(_ log: Log) {
+        let step = step(
+            wallMicroseconds: SystemClock.microseconds(), elapsedMilliseconds: SystemClock.monotonicMilliseconds())
+        guard let step else { return }
+        let message = "what expires by it, or is older than the retention of an archive, stays for another hour or two"
+        log(.warning, "clock_set_forward", ["seconds": String(step), "message": message])
     }
 }
 

@@ -95,6 +95,88 @@ struct ExpiryTests {
     }
 
     @Test
+    func `A clock that is ahead for less than an hour deletes nothing that has not expired`() async throws {
+        let harness = try Self.harness()
+        let model = IndexedModel(harness)
+        try await model.declare(IndexDeclaration(fieldOverrides: [try Self.expiring("s", "until")]))
+        try await model.waitForIndexes()
+        let now = Int64(harness.clock.nowMicroseconds)
+        func until(_ seconds: Int64) -> MapValue {
+            ["until": .timestamp(TimestampValue(microseconds: now + seconds * 1_000_000))]
+        }
+        try await harness.commit([.set("s/x", until(10)), .set("s/y", until(7_200)), .set("s/z", until(100_000))])
+        let day: UInt64 = 86_400_000
+        harness.clock.stepForward(milliseconds: day)
+        try await Self.round(harness, until: 1)
+        #expect(try await Self.expired(harness) == 1)
+        #expect(try harness.ids("s") == ["y", "z"])
+        harness.clock.stepBack(milliseconds: day)
+        for _ in 0..<119 { harness.clock.advance(milliseconds: Self.intervalMilliseconds) }
+        try await Self.round(harness, until: 2)
+        #expect(try await Self.expired(harness) == 2)
+        #expect(try harness.ids("s") == ["z"])
+        try harness.finish()
+    }
+
+    @Test
+    func `Each round deletes what has expired, also what lies before what earlier rounds deleted`() async throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        print("seed \(seed)")
+        var random = SeededGenerator(seed: seed)
+        let harness = try Self.harness()
+        let model = IndexedModel(harness)
+        try await model.declare(IndexDeclaration(fieldOverrides: [try Self.expiring("s", "until")]))
+        try await model.waitForIndexes()
+        var times: [String: Int64] = [:]
+        var expired: UInt64 = 0
+        for _ in 0..<60 {
+            for _ in 0..<Int.random(in: 0...12, using: &random) {
+                let path = "s/d\(Int.random(in: 0..<40, using: &random))"
+                let now = Int64(harness.clock.nowMicroseconds)
+                let time = now + Int64.random(in: -400...200, using: &random) * 1_000_000
+                try await harness.commit([.set(path, ["until": .timestamp(TimestampValue(microseconds: time))])])
+                times[path] = time
+            }
+            if Bool.random(using: &random) { harness.clock.stepBack(milliseconds: 30_000) }
+            let end = Int64(harness.clock.nowMicroseconds) + Int64(Self.intervalMilliseconds) * 1_000
+            let gone = times.filter { $0.value <= end }.map(\.key)
+            expired += UInt64(gone.count)
+            for path in gone { times[path] = nil }
+            try await Self.round(harness, until: expired)
+            #expect(try await Self.expired(harness) == expired)
+            #expect(try harness.ids("s") == times.keys.map { String($0.dropFirst(2)) }.sorted())
+        }
+        try harness.finish()
+    }
+
+    @Test
+    func `A look begins at the first entry that the one before has met, or at one that was put before it`() throws {
+        let shape = IndexShape(
+            collectionID: "c", isGroup: true, parts: [IndexShape.Part(field: try FieldPath("f"), kind: .ascending)])
+        let index = DeclaredIndex(number: 7, database: 1, shape: shape, state: IndexState(phase: .complete))
+        let begins = EntryBegins()
+        func begin() -> UInt8 { begins.beginLook(at: index, lowest: [10])[0] }
+        func put(_ key: UInt8) { begins.notePut([key].byteSpan, in: index) }
+        put(11)
+        #expect(begin() == 10)
+        begins.endLook(at: index, begin: [50])
+        put(60)
+        #expect(begin() == 50)
+        // The look is past them, and has not met them.
+        put(30)
+        put(40)
+        begins.endLook(at: index, begin: [90])
+        #expect(begin() == 30)
+        begins.endLook(at: index, begin: [90])
+        put(20)
+        #expect(begin() == 20)
+        // Another index may have the number now.
+        begins.forget(index)
+        begins.endLook(at: index, begin: [90])
+        #expect(begin() == 10)
+    }
+
+    @Test
     func `Many go in batches; what a crash leaves goes after it`() async throws {
         let harness = try Self.harness { $0.admitsHousekeeping = atMost(3, .expiry) }
         var old: [StepWrite] = []

@@ -25,6 +25,11 @@ final class SteppedClock: StoreClock {
         elapsed.add(milliseconds, ordering: .sequentiallyConsistent)
     }
 
+    /// The wall clock is set forward; elapsed time is not.
+    func stepForward(milliseconds: UInt64) {
+        wall.add(milliseconds * 1_000, ordering: .sequentiallyConsistent)
+    }
+
     /// The wall clock is set back; elapsed time is not.
     func stepBack(milliseconds: UInt64) {
         wall.subtract(milliseconds * 1_000, ordering: .sequentiallyConsistent)

@@ -51,6 +51,20 @@ import Testing
         #expect(seconds(100, anonymous: 19, free: 8, &schedule) == 0)
     }
 
+    @Test func `A clock that is set forward is logged once`() {
+        var report = ClockReport()
+        let (start, second): (UInt64, UInt64) = (1_800_000_000_000_000, 1_000_000)
+        var steps: [UInt64] = []
+        for elapsed in 0..<20_000 as Range<UInt64> {
+            let ahead: UInt64 = elapsed < 50 ? 0 : elapsed < 9_000 ? 59 : 600
+            let wall = start + (elapsed + ahead) * second
+            if let step = report.step(wallMicroseconds: wall, elapsedMilliseconds: elapsed * 1_000) {
+                steps.append(step)
+            }
+        }
+        #expect(steps == [541])
+    }
+
     @Test func `A full disk is logged when it is found, once a minute, and when it ends`() {
         var report = ShortageReport()
         var changes: [ShortageReport.Change?] = []
