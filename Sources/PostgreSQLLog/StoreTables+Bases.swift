@@ -123,6 +123,19 @@ extension StoreTables {
 
     private static let fetchingWords = "fetching base "
 
+    /// The last group that every server has which reads the log at this moment, or is about to after its base; one row,
+    /// null if there is no such server.
+    package var groupOfReaders: SQLStatement {
+        SQLStatement(
+            """
+            SELECT min(place) FROM (
+                SELECT coalesce(b.sequence, s.sequence) AS place FROM hearth.servers s LEFT JOIN hearth.bases b
+                    ON b.store = s.store AND starts_with(s.role, '\(Self.fetchingWords)' || b.number || ',')
+                WHERE s.store = $1::text AND s.seen > clock_timestamp() - interval '1 minute') AS r
+            WHERE place > 0
+            """, [.text(name)])
+    }
+
     /// What a server announces that starts from a base, as its role.
     /// - Parameter percent: of the base that it has.
     package static func fetchingRole(_ number: UInt64, percent: UInt64) -> String {

@@ -219,15 +219,25 @@ final class BaseMaker: Sendable {
     }
 
     /// The last group before which the log is not needed any more: that of a base, or an earlier one that the archive
-    /// has, unless the log after it is larger than what may be kept for the archive.
+    /// and the servers have, unless the log after it is larger than what may be kept for them.
     ///
     /// - Parameters:
     ///   - base: the last group that the base has.
     ///   - hold: what the archive has, and the bytes that may be kept for it; nil without an archive.
+    ///   - readersBytesMax: what may be kept for servers that read it, in bytes.
     static func lastSuperfluous(
-        base: UInt64, hold: (version: CommitVersion, bytesMax: Int)?, _ tables: StoreTables,
+        base: UInt64, hold: (version: CommitVersion, bytesMax: Int)?, readersBytesMax: UInt64, _ tables: StoreTables,
         _ session: PostgreSQLSession
     ) throws -> UInt64 {
+        func bytes(after sequence: UInt64) throws -> UInt64 {
+            try session.run(tables.logBytes(after: sequence)).first?.number(0) ?? 0
+        }
+        var base = base
+        if let read = try session.run(tables.groupOfReaders).first?.number(0), read < base,
+            try bytes(after: read) <= readersBytesMax
+        {
+            base = read
+        }
         guard let hold else { return base }
         var archived: UInt64 = 0
         do {
@@ -235,8 +245,7 @@ final class BaseMaker: Sendable {
         } catch let error as StorageError where error.code == .versionTooOld {
             // It lacks everything that there is.
         }
-        let bytes = try session.run(tables.logBytes(after: archived)).first?.number(0) ?? 0
-        return bytes > UInt64(hold.bytesMax) ? base : min(base, archived)
+        return try bytes(after: archived) > UInt64(hold.bytesMax) ? base : min(base, archived)
     }
 
     // MARK: Making a base
@@ -345,7 +354,7 @@ final class BaseMaker: Sendable {
 
     // MARK: Afterwards
 
-    /// Drops what the last base covers. What cannot be dropped now, or is kept for the archive, is tried again.
+    /// Drops what the last base covers. What cannot be dropped now, or is kept for others, is tried again.
     private func trimOrWait() {
         var isTrimmed = false
         do {
@@ -361,9 +370,12 @@ final class BaseMaker: Sendable {
         state.update { $0.nextTrim = next }
     }
 
-    /// - Returns: false if something of the log is kept for the archive.
+    /// - Returns: false if something of the log is kept for the archive or a server.
     private func trim(after base: BaseRow, _ session: PostgreSQLSession) throws -> Bool {
-        let last = try Self.lastSuperfluous(base: base.place.sequence, hold: store.archiveHold, tables, session)
+        // Less, and one that is as slow as the next base is made would start from a base again and again.
+        let readersBytesMax = 2 * max(UInt64(settings.bytesMin), base.byteCount)
+        let last = try Self.lastSuperfluous(
+            base: base.place.sequence, hold: store.archiveHold, readersBytesMax: readersBytesMax, tables, session)
         let superfluous = tables.superfluousTables(
             for: last, lastBase: base, keptMilliseconds: settings.keptMilliseconds)
         for table in try session.run(superfluous) {

@@ -35,9 +35,12 @@ struct BaseMakerTests {
     private static func firstGroup(_ table: UInt64) -> UInt64 { table * StoreTables.groupsPerTable + 1 }
 
     /// The tables that are dropped after a base with the first group of the last table.
-    private func dropped(archivedThrough version: UInt64?, bytesMax: Int = 1 << 30) throws -> [String] {
+    private func dropped(
+        archivedThrough version: UInt64?, bytesMax: Int = 1 << 30, readersBytesMax: UInt64 = 1 << 30
+    ) throws -> [String] {
         let hold = version.map { (version: CommitVersion(microseconds: $0), bytesMax: bytesMax) }
-        let last = try BaseMaker.lastSuperfluous(base: Self.firstGroup(3), hold: hold, tables, session)
+        let last = try BaseMaker.lastSuperfluous(
+            base: Self.firstGroup(3), hold: hold, readersBytesMax: readersBytesMax, tables, session)
         if try session.run(tables.lastBase).isEmpty { #expect(try enter(9, .folder("last"))) }
         return try superfluous(for: last)
     }
@@ -68,6 +71,32 @@ struct BaseMakerTests {
         try session.run(StoreTables.dropping(tables.table(0)))
         #expect(try dropped(archivedThrough: 0) == [])
         #expect(try dropped(archivedThrough: nil) == ["log_main_1"])
+    }
+
+    /// Has a server say what it does.
+    private func announce(_ address: String, _ role: String, sequence: UInt64) throws {
+        var figures = MemberState.Figures()
+        figures.role = role
+        figures.place = LogPlace(sequence: sequence, hash: 7, version: 10 * sequence)
+        try session.run(StoreTables(name: "main", advertised: address).announcement(figures, version: "1"))
+    }
+
+    @Test
+    func `The log is kept for servers that read it or receive a base, no longer than its bound`() throws {
+        try announce("leader:1", "leading", sequence: Self.firstGroup(3) + 5)
+        #expect(try dropped(archivedThrough: nil) == ["log_main_0", "log_main_1"])
+        try announce("slow:1", "following", sequence: Self.firstGroup(2))
+        #expect(try dropped(archivedThrough: nil) == ["log_main_0"])
+        #expect(try dropped(archivedThrough: 10 * Self.firstGroup(1)) == [])
+        #expect(try dropped(archivedThrough: nil, readersBytesMax: 4_096) == ["log_main_0", "log_main_1"])
+        // It has nothing yet, and will read what comes after the base.
+        #expect(try enter(1, .folder("one")))
+        try announce("new:1", StoreTables.fetchingRole(1, percent: 3), sequence: 0)
+        #expect(try dropped(archivedThrough: nil) == [])
+        // They have not been seen for long.
+        try session.run(
+            SQLStatement("UPDATE hearth.servers SET seen = seen - interval '2 minutes' WHERE address <> 'leader:1'"))
+        #expect(try dropped(archivedThrough: nil) == ["log_main_0", "log_main_1"])
     }
 
     // MARK: Bases
