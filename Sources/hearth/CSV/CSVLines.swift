@@ -50,7 +50,9 @@ final class CSVLines: InputBytes {
     private func next() throws(CommandFailure) -> String? {
         do throws(CSVProblem) {
             guard let record = try reader.next() else { return nil }
-            return try columns.line(record, reader)
+            let line = try columns.line(record, reader)
+            if line.utf8.count <= ChunkReader.lineBytesMax { return line }
+            throw reader.problem("the record is longer than \(ChunkReader.lineBytesMax >> 20) MiB as JSON")
         } catch {
             guard skipsBad, error.isLocal else { throw CommandFailure(error.description) }
             return RefusedLine.text(error.reason)

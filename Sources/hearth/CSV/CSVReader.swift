@@ -18,7 +18,7 @@ final class CSVReader {
     }
 
     /// Bytes of a record.
-    static let recordBytesMax = 16 << 20
+    private let recordBytesMax: Int
     private static let readBytes = 256 << 10
 
     private let source: any InputBytes
@@ -41,10 +41,14 @@ final class CSVReader {
     /// - Parameters:
     ///   - source: UTF-8, with or without a byte order mark.
     ///   - keepsText: whether the bytes of records are kept.
-    init(_ source: any InputBytes, name: String, keepsText: Bool = false) throws(CSVProblem) {
+    ///   - recordBytesMax: bytes that the cells of a record may have.
+    init(
+        _ source: any InputBytes, name: String, keepsText: Bool = false, recordBytesMax: Int = 16 << 20
+    ) throws(CSVProblem) {
         self.source = source
         self.name = name
         self.keepsText = keepsText
+        self.recordBytesMax = recordBytesMax
         while buffer.count < 3, try fill() {}
         if buffer.starts(with: [0xEF, 0xBB, 0xBF]) { used = 3 }
     }
@@ -106,7 +110,7 @@ final class CSVReader {
         if try peek() == UInt8(ascii: "\"") { return try quotedCell(before) }
         var bytes: [UInt8] = []
         while let byte = try peek(), byte != UInt8(ascii: ","), !Self.endsLine(byte) {
-            try take(byte, &bytes, before)
+            try take(byte, &bytes, before, isQuoted: false)
         }
         return (Cell(text: string(bytes)), bytes.count)
     }
@@ -119,12 +123,12 @@ final class CSVReader {
             guard let byte = try peek() else { throw problem("the quotes have no end", isLocal: false) }
             guard byte == quote else {
                 if byte == 0x0A { lines += 1 }
-                try take(byte, &bytes, before)
+                try take(byte, &bytes, before, isQuoted: true)
                 continue
             }
             pass(byte)
             guard let after = try peek(), after == quote else { break }
-            try take(after, &bytes, before)
+            try take(after, &bytes, before, isQuoted: true)
         }
         if let after = try peek(), after != UInt8(ascii: ","), !Self.endsLine(after) {
             while let byte = try peek(), !Self.endsLine(byte) { pass(byte) }
@@ -133,12 +137,35 @@ final class CSVReader {
         return (Cell(text: string(bytes), isQuoted: true), bytes.count)
     }
 
-    private func take(_ byte: UInt8, _ bytes: inout [UInt8], _ before: Int) throws(CSVProblem) {
+    private func take(
+        _ byte: UInt8, _ bytes: inout [UInt8], _ before: Int, isQuoted: Bool
+    ) throws(CSVProblem) {
         pass(byte)
         bytes.append(byte)
-        if before + bytes.count > Self.recordBytesMax {
-            throw problem("the record is longer than \(Self.recordBytesMax >> 20) MiB", isLocal: false)
+        if before + bytes.count > recordBytesMax {
+            text.removeAll()
+            try skipRest(isQuoted: isQuoted)
+            throw problem("the record is longer than \(recordBytesMax >> 20) MiB")
         }
+    }
+
+    /// Goes to the line end after a record, whatever its length. Its bytes are not kept.
+    private func skipRest(isQuoted: Bool) throws(CSVProblem) {
+        let quote = UInt8(ascii: "\"")
+        var isQuoted = isQuoted
+        /// Quotes open a cell after a comma, and again after quotes that closed it.
+        var mayOpen = false
+        while let byte = try peek(), isQuoted || !Self.endsLine(byte) {
+            used += 1
+            if byte == 0x0A { lines += 1 }
+            if isQuoted {
+                if byte == quote { (isQuoted, mayOpen) = (false, true) }
+            } else {
+                isQuoted = mayOpen && byte == quote
+                mayOpen = byte == UInt8(ascii: ",")
+            }
+        }
+        if isQuoted { throw problem("the quotes have no end", isLocal: false) }
     }
 
     private func string(_ bytes: [UInt8]) -> String {

@@ -219,6 +219,77 @@ struct CSVTests {
         #expect(piped.status == 2 && piped.errors.contains("--skip-bad needs a file"), "\(piped.errors)")
     }
 
+    /// A text as an input.
+    private final class TextBytes: InputBytes {
+        private var left: [UInt8]
+
+        init(_ text: String) { left = Array(text.utf8) }
+
+        func read(into bytes: inout [UInt8], atMost count: Int) -> Bool {
+            // In parts, whatever is asked for.
+            let part = left.prefix(min(count, 5))
+            bytes += part
+            left.removeFirst(part.count)
+            return !part.isEmpty
+        }
+    }
+
+    /// The first cell of each record whose cells have 12 bytes at most, and `!` for each that is longer.
+    private func read(_ text: String) throws -> String {
+        let reader = try CSVReader(TextBytes(text), name: "a.csv", keepsText: true, recordBytesMax: 12)
+        var cells = ""
+        while true {
+            do throws(CSVProblem) {
+                guard let record = try reader.next() else { return cells }
+                cells += record[0].text
+            } catch {
+                guard error.isLocal else { throw error }
+                #expect(error.reason.hasPrefix("the record is longer than") && reader.text.isEmpty, "\(error)")
+                cells += "!"
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("a,123456789012\nb", "!b"), ("a,\"1234567890\n12\",x,y\nb,c\n", "!b"),
+        // Quotes within quotes, and quotes that do not begin a cell.
+        ("a,\"12345678901\"\"23\n\"\",\n\",c\r\nb", "!b"), ("a,12345678901\"2,3\"\n4\"\nb,\"c\"", "!4\"b"),
+        // A later cell of the record is in quotes.
+        ("a,1234567890123,\"x\ny\",\"\"\"\n\"\nb", "!b"), ("a,1234567890123,x\"\"y\nb\n", "!b"),
+        ("b\na,\"123456789012\n\n\"", "b!"), ("a,12345678901\nb", "ab"),
+    ])
+    func `What comes after a record that is too long is read`(text: String, cells: String) throws {
+        #expect(try read(text) == cells)
+    }
+
+    @Test
+    func `Quotes without an end are an error after a record that is too long too`() {
+        let fault = #expect(throws: CSVProblem.self) { try read("a,\"1234567890123\nb\n") }
+        #expect(fault?.reason == "the quotes have no end")
+    }
+
+    @Test
+    func `Records that are too long are put aside too, and what comes after them is loaded`() throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        let long = "\"" + String(repeating: "xxxxxxx\n", count: 17 << 17) + "\""
+        // Each byte takes six in JSON.
+        let control = String(repeating: "\u{1}", count: 3 << 20)
+        let records = ["k1,a,b", "k2,\(long),", "k3,a,\"b\"", "k4,\(control),", "k5,,a"]
+        let file = try write("long.csv", "id,n,text\n\(records.joined(separator: "\n"))\n")
+        let aside = directory.path(of: "aside.csv")
+        let loaded = try run(
+            server, "load", "--collection", "c", "--id-field", "id", "--types", "n:string", "--skip-bad", aside, file)
+        #expect(loaded.status == 0, "\(loaded.errors)")
+        #expect(loaded.output.contains("loaded 3 documents") && loaded.output.contains("2 invalid lines"))
+        let stored = try run(server, "export", "--collection", "c").output.split(separator: "\n")
+        #expect(stored.compactMap { $0.split(separator: "\"").dropFirst(3).first } == ["k1", "k3", "k5"])
+        let text = try String(contentsOfFile: aside, encoding: .utf8)
+        #expect(text.contains("\"\(file): record 2: the record is longer than 16 MiB\",\n"))
+        #expect(text.contains("record 4: the record is longer than 16 MiB as JSON\",k4,"))
+        #expect(text.utf8.count < 4 << 20)
+        #expect(server.stop() == 0)
+    }
+
     @Test
     func `An export as CSV comes back the same with the types that it prints, compressed too`() throws {
         let server = try ServerProcess(data: directory.path(of: "data"))
