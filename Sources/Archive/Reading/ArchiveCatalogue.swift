@@ -194,9 +194,9 @@ extension ArchiveCatalogue {
         if let problem = problems.first(where: { $0.file?.hasSuffix(ArchiveFormat.recordsSuffix) == true }) {
             throw problem
         }
-        let end = chains.filter { $0.after <= base.version }.map(\.last).max() ?? base.version
+        let end = max(chains.filter { $0.after <= base.version }.map(\.last).max() ?? base.version, base.version)
         throw StorageError(
-            .versionTooOld, "the archive has no commits between versions \(max(end, base.version)) and \(version)",
-            file: directory)
+            .versionTooOld, "the archive has no commits between versions \(end) and \(version)", file: directory,
+            remedy: "the last state before that is restored with --version \(end)")
     }
 }
