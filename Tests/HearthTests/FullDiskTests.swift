@@ -110,6 +110,32 @@ struct FullDiskTests {
     }
 
     @Test
+    func `A replica on a full disk notes up to where it is read, and follows`() throws {
+        let other = TemporaryDirectory("source")
+        let source = try ServerProcess(data: other.path(of: "data"))
+        let replica = try ServerProcess(
+            data: data, arguments: Self.flags + ["--follow", "127.0.0.1:\(source.port)"])
+        func bound() throws -> UInt64 {
+            let lines = try String(contentsOfFile: "\(data)/REPLICA", encoding: .utf8).split(
+                separator: "\n", omittingEmptySubsequences: false)
+            return UInt64(lines[2]) ?? 0
+        }
+        try waitUntil("a bound is noted") { try bound() > 0 }
+        let first = try bound()
+        try waitUntil("a later bound is noted") {
+            try disk.fill()
+            return try bound() > first
+        }
+        let client = HTTPTestClient(port: source.port)
+        #expect(client.request("POST", "\(Self.root)/c?documentId=x", body: #"{"fields":{}}"#)?.status == 200)
+        try waitUntil("the replica has it") {
+            HTTPTestClient(port: replica.port).request("GET", "\(Self.root)/c/x")?.status == 200
+        }
+        #expect(replica.stop() == 0)
+        #expect(source.stop() == 0)
+    }
+
+    @Test
     func `Without a server too a full disk refuses neither a revocation nor rules`() throws {
         let server = try ServerProcess(data: data, arguments: Self.flags)
         let stored = try fillUp(server)

@@ -221,7 +221,8 @@ package enum ReplicaFile {
     }
 
     /// Notes that the replica may answer reads at times up to one, durably. One program at a time may do so.
-    package static func note(timeMax: UInt64, in directory: String) throws {
+    /// - Throws: `full`, `inputOutput`.
+    package static func note(timeMax: UInt64, in directory: String) throws(StorageError) {
         let lines = try lines(in: directory) ?? []
         try write(source: lines.first ?? "", successor: number(lines, 1), timeMax: timeMax, in: directory)
     }
@@ -230,7 +231,9 @@ package enum ReplicaFile {
         lines.count > line ? UInt64(lines[line]) : nil
     }
 
-    private static func write(source: String, successor: UInt64?, timeMax: UInt64?, in directory: String) throws {
+    private static func write(
+        source: String, successor: UInt64?, timeMax: UInt64?, in directory: String
+    ) throws(StorageError) {
         try Directory.replaceFile("\(directory)/\(name)", with: text(source, successor, timeMax))
     }
 
@@ -239,15 +242,15 @@ package enum ReplicaFile {
         return "\(source)\n\(successor)\n\(timeMax)\n"
     }
 
-    private static func lines(in directory: String) throws -> [String]? {
+    private static func lines(in directory: String) throws(StorageError) -> [String]? {
         let path = "\(directory)/\(name)"
         guard try Directory.isThere(path) else { return nil }
         let file = try File(path, flags: O_RDONLY)
-        let bytes = unsafe try [UInt8](unsafeUninitializedCapacity: 512) { buffer, count in
-            count = unsafe try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
-        }
-        return String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).map(
-            String.init)
+        let buffer = HeapBuffer(capacity: 512)
+        let count = unsafe try file.read(into: buffer.all, at: 0)
+        let bytes = unsafe UnsafeRawBufferPointer(rebasing: buffer.all[..<count])
+        let text = unsafe String(decoding: bytes, as: UTF8.self)
+        return text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     }
 
     /// - Parameter other: the directory that this one takes the place of. Its numbers stay: the source may have stepped

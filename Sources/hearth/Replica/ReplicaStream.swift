@@ -3,6 +3,7 @@
 import Authorization
 import Basics
 import DocumentStore
+import FileSystem
 import FirestoreMessages
 import FirestoreService
 import Identity
@@ -22,6 +23,8 @@ final class ReplicaStream: FollowTarget {
     private let report = FollowingReport()
     /// ``ReplicaFile/timeMax(in:)``, as it was noted last; 0 before the first note.
     private let timeMax = Mutex<UInt64>(0)
+    /// For that note on a full disk: without it no read would get a later time.
+    private let spareSpace = SpareSpace()
 
     /// How far ahead of the closed time that is noted, in microseconds: one write of a small file in this time.
     private static let timeMaxAhead: UInt64 = 10_000_000
@@ -46,6 +49,8 @@ final class ReplicaStream: FollowTarget {
         self.revocations = revocations
         self.ofSource = ofSource
         self.log = log
+        spareSpace.lend(
+            in: { [store] () throws(StorageError) in try store.checkPlace() }, { [store] in store.releaseReserve($0) })
     }
 
     /// Why the replica must be copied again; nil if it can continue.
@@ -103,7 +108,9 @@ final class ReplicaStream: FollowTarget {
             if time <= timeMax { return }
             let directory = store.configuration.directory
             let next = max(time + Self.timeMaxAhead, try ReplicaFile.timeMax(in: directory))
-            try ReplicaFile.note(timeMax: next, in: directory)
+            try spareSpace.writing(0) { () throws(StorageError) in
+                try ReplicaFile.note(timeMax: next, in: directory)
+            }
             timeMax = next
         }
     }
