@@ -34,11 +34,8 @@ package final class EntryBegins {
     /// A look has come to its end.
     /// - Parameter key: no entry that was there when it began lies before it.
     package func endLook(at index: DeclaredIndex, begin key: [UInt8]) {
-        guard let put = begins[Self.key(index)]?.put else {
-            if begins[Self.key(index)] != nil { begins[Self.key(index)] = Begin(key: key) }
-            return
-        }
-        begins[Self.key(index)] = Begin(key: min(key, put))
+        guard let begin = begins[Self.key(index)] else { return }
+        begins[Self.key(index)] = Begin(key: begin.put.map { min(key, $0) } ?? key)
     }
 
     /// An entry is put.

@@ -4,7 +4,7 @@
 /// The wall clock is compared with the elapsed time: their difference changes when the clock is set, and the lowest
 /// difference of the last hour counts. A clock that is ahead from the first look on is not noticed.
 package struct SettledTime: Sendable {
-    /// How long a clock that was set forward is not believed at least; at most twice as long.
+    /// The shortest time after which a clock that was set forward counts; the longest is twice as long.
     package static let windowMilliseconds: UInt64 = 3_600_000
 
     /// Lowest differences of wall time and elapsed time, in microseconds, and when their window began.

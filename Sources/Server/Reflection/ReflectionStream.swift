@@ -43,7 +43,7 @@ private final class ReflectionStream: CallStream, LongLivedStream {
 
     private let call: Call
     private unowned let service: ReflectionService
-    /// A slice, of which the first is taken out at no cost: a window may have brought many thousands.
+    /// A slice: the first one is taken out without a move of the others, of which a client may send many thousands.
     private var waiting: ArraySlice<[UInt8]> = []
     private var isPaused = false
     private var clientEnded = false
