@@ -63,6 +63,12 @@ struct ClusterBasesTests {
         return (report?["stores"] as? [[String: Any]])?.first?["base"] as? [String: Any] ?? [:]
     }
 
+    private func lastTable(_ session: PostgreSQLSession) throws -> (number: Int, table: String) {
+        let query = "SELECT number, parts_table FROM hearth.bases ORDER BY number DESC LIMIT 1"
+        let row = try #require(try session.run(SQLStatement(query)).first)
+        return (Int(try #require(row.number(0))), row.text(1))
+    }
+
     private func tables() throws -> Int {
         let session = try PostgreSQLSession(address: database.address)
         defer { session.close() }
@@ -298,14 +304,25 @@ struct ClusterBasesTests {
         _ = try await ClusterNode.leader(of: [first])
         try fill(first, from: 0)
         try await waitForBases(1, first)
-        // A dump of the database reads the table of the first base.
+        // A dump of the database reads the table of a base.
         let dump = try PostgreSQLSession(address: database.address)
-        let table = try #require(
-            try dump.run(SQLStatement("SELECT parts_table FROM hearth.bases WHERE number = 1")).first?.text(0))
-        try dump.run(SQLStatement(script: "BEGIN"))
-        try dump.run(SQLStatement("SELECT count(*) FROM \(table)"))
+        var base = (number: 0, table: "")
+        try await eventually("the table of the last base is read") {
+            base = try lastTable(dump)
+            try dump.run(SQLStatement(script: "BEGIN"))
+            do {
+                try dump.run(SQLStatement("SELECT count(*) FROM \(base.table)"))
+                return true
+            } catch let failure as SQLFailure where failure.isMissingTable {
+                // Later ones have been made meanwhile.
+                try dump.run(SQLStatement(script: "ROLLBACK"))
+                return false
+            }
+        }
+        let table = base.table
         var written = 20
-        while count("base_made", first) < 3 {
+        // The last two are kept.
+        while count("base_made", first) < base.number + 2 {
             try fill(first, from: written, count: 10)
             written += 10
         }
