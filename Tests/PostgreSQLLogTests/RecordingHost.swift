@@ -149,7 +149,8 @@ final class TestMember: Sendable {
     }
 
     func waitFor(_ count: Int) throws {
-        try waitUntil("\(count) groups are there") { host.state.groups.count >= count }
+        func reported() -> String { "\(host.state.events) \(host.state.restarts)" }
+        try waitUntil("\(count) groups are there: \(reported())") { host.state.groups.count >= count }
     }
 }
 

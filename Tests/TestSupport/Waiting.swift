@@ -58,14 +58,15 @@ package struct Patience {
 
 /// Asks again and again until `condition` holds.
 ///
-/// - Parameter what: the condition in words, read after "until".
+/// - Parameter what: the condition in words, read after "until". It is evaluated when the wait has failed, so that it can
+///   have what a log contains then.
 /// - Throws: ``WaitedTooLong``, or what `condition` throws.
-package func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
+package func waitUntil(_ what: @autoclosure () -> String, _ condition: () throws -> Bool) throws {
     var patience = Patience()
     while true {
         patience.beginLook()
         if try condition() { return }
-        guard patience.lasts else { throw WaitedTooLong(what) }
+        guard patience.lasts else { throw WaitedTooLong(what()) }
         // A millisecond or more.
         SystemThread.sleep(microseconds: patience.pauseMicroseconds)
     }
@@ -73,13 +74,14 @@ package func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
 
 /// The same as ``waitUntil(_:_:)`` without blocking the thread, so that other tasks run.
 package func eventually(
-    _ what: String, isolation: isolated (any Actor)? = #isolation, _ condition: () async throws -> Bool
+    _ what: @autoclosure () -> String, isolation: isolated (any Actor)? = #isolation,
+    _ condition: () async throws -> Bool
 ) async throws {
     var patience = Patience()
     while true {
         patience.beginLook()
         if try await condition() { return }
-        guard patience.lasts else { throw WaitedTooLong(what) }
+        guard patience.lasts else { throw WaitedTooLong(what()) }
         if SchedulerOfThread.current != nil {
             SystemThread.sleep(microseconds: patience.pauseMicroseconds)
             await Task.yield()

@@ -217,6 +217,8 @@ struct ClusterTests {
             return try HearthBinary.run(["rules", "show", "--data", second.data]).output == text
         }
         second.kill()
+        // No checkpoint of the second one has it.
+        #expect(try set(first, "c/d", 3).status == 0)
         // From now on the group is not in the memory of the leader.
         #expect(first.stop() == 0)
         try first.start()
