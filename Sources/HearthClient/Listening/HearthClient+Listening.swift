@@ -37,8 +37,8 @@ extension HearthClient {
     /// Watches documents or a query: what matches now, then every change, each consistent state at once.
     ///
     /// A lost connection is made again; the sequence then continues with what has changed. It ends with the error with
-    /// which the server refuses the target. Ending the iteration ends the watch. The configuration's outage notice is
-    /// given once for each lost connection that cannot be made again at once.
+    /// which the server refuses the target, or the credential. Ending the iteration ends the watch. The configuration's
+    /// outage notice is given once for each lost connection that cannot be made again at once.
     package func watch(
         _ kind: ListenTarget.Kind, in database: DatabaseName
     ) -> AsyncThrowingStream<[WatchedDocument], any Error> {
@@ -50,9 +50,12 @@ extension HearthClient {
                 switch output {
                 case .step(let next): step = next
                 case .online: return isOffline.store(false, ordering: .relaxed)
-                case .offline:
+                // The pool has shown a new token, if there is one.
+                case .offline(let refusal) where refusal.code == .unauthenticated:
+                    return continuation.finish(throwing: refusal)
+                case .offline(let reason):
                     if isOffline.exchange(true, ordering: .relaxed) { return }
-                    configuration.outageNotice?("the connection was lost")
+                    configuration.outageNotice?(reason.message)
                     return
                 }
                 for (_, event) in step.events {

@@ -1,4 +1,4 @@
-import Basics
+package import Basics
 import DocumentModel
 import EventLoops
 package import FirestoreMessages
@@ -19,8 +19,9 @@ package final class WatchStream: @unchecked Sendable {
         case step(WatchState.Step)
         /// The server has replied.
         case online
-        /// The server could not be reached, or has not replied for some time. Reported until it replies.
-        case offline
+        /// The server could not be reached, has refused the stream, or has not replied for some time: why. Reported
+        /// until it replies.
+        case offline(RequestError)
     }
 
     private let loop: EventLoop
@@ -156,7 +157,7 @@ package final class WatchStream: @unchecked Sendable {
 
     /// An attempt got no reply. Programs that only listen learn the reason from the log.
     private func noteOutage(_ reason: RequestError) {
-        handler(.offline)
+        handler(.offline(reason))
         if reason == .networkDisabled { return outageBegin = nil }
         let begin = outageBegin ?? loop.nowMilliseconds
         outageBegin = begin

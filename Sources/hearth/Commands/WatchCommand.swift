@@ -22,7 +22,8 @@ enum WatchCommand: AsyncSubcommand {
         documents that exist now. All changes of one commit are printed together. After a
         lost connection the command connects again and prints what it has missed.
 
-        Ctrl-C ends the command.
+        Ctrl-C ends the command, and so does the server when the token has expired or is
+        revoked.
 
         Examples:
 

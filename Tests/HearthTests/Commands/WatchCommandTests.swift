@@ -72,6 +72,27 @@ struct WatchCommandTests {
     }
 
     @Test
+    func `A user whose tokens are revoked watches no longer`() throws {
+        let directory = TemporaryDirectory("watch-revoked")
+        let (users, data) = (try SignedInUsers(directory), directory.path(of: "data"))
+        let server = try ServerProcess(data: data, arguments: users.flags)
+        let address = ["--address", "127.0.0.1:\(server.port)"]
+        let key = try #require(users.environment["HEARTH_FOLLOW_TOKEN"])
+        let written = try HearthBinary.run(["set", "c/d", "{}"] + address, environment: ["HEARTH_TOKEN": key])
+        #expect(written.status == 0, "\(written.errors)")
+        let process = HearthProcess(
+            ["watch", "c/d"] + address, environment: ["HEARTH_TOKEN": try users.token("ada")])
+        try process.start()
+        #expect(process.waitForLine(prefix: "added\t") != nil, "\(process.errors)")
+        #expect(try HearthBinary.run(["token", "revoke-user", "ada", "--data", data]).status == 0)
+        process.waitForEnd()
+        #expect(process.status == 1)
+        let reason = "the user's tokens have been revoked (UNAUTHENTICATED)\n"
+        #expect(process.errors.hasSuffix(reason), "\(process.errors)")
+        #expect(server.stop() == 0)
+    }
+
+    @Test
     func `Conditions on a document, a query that breaks a rule, a server that cannot be reached`() throws {
         let usage = try HearthBinary.run(["watch", "c/d", "n == 1"])
         #expect(usage.status == 2 && usage.errors.contains("conditions need a collection"), "\(usage.errors)")
