@@ -164,6 +164,7 @@ struct CommandRouter {
 
     /// Writes a message to stderr.
     static func complain(_ message: String) {
-        StandardError.write("hearth: \(message)\n")
+        let text = String(decoding: StandardOutput.printable(Array(message.utf8)), as: UTF8.self)
+        StandardError.write("hearth: \(text)\n")
     }
 }
