@@ -24,9 +24,14 @@ struct PointInTime: FlagValue {
 
     private init(time: TimestampValue) { self.time = time }
 
-    var flagText: String {
+    var flagText: String { time.rfc3339 }
+}
+
+extension TimestampValue {
+    /// The time in UTC, as commands print it: `2031-05-02T08:15:30.123456Z`.
+    var rfc3339: String {
         var bytes: [UInt8] = []
-        RFC3339.append(time, to: &bytes)
+        RFC3339.append(self, to: &bytes)
         return String(decoding: bytes, as: UTF8.self)
     }
 }

@@ -79,7 +79,7 @@ enum DatabasesCommand: AsyncSubcommand {
             }
             let isProtected = database.deleteProtection == .on
             let state = database.deleteTime != nil ? "\tbeing deleted" : isProtected ? "\tprotected" : ""
-            try StandardOutput.print("\(id(of: database))\t\(database.createTime.map { "\($0)" } ?? "")\(state)")
+            try StandardOutput.print("\(id(of: database))\t\(database.createTime?.rfc3339 ?? "")\(state)")
         }
     }
 
@@ -88,7 +88,7 @@ enum DatabasesCommand: AsyncSubcommand {
     }
 
     private static func object(of database: AdminDatabase) -> JSONValue {
-        func time(_ time: TimestampValue?) -> JSONValue { time.map { .string("\($0)") } ?? .null }
+        func time(_ time: TimestampValue?) -> JSONValue { time.map { .string($0.rfc3339) } ?? .null }
         return .object([
             "name": .string(database.name), "id": .string(id(of: database)), "createTime": time(database.createTime),
             "updateTime": time(database.updateTime), "deleteTime": time(database.deleteTime),

@@ -93,9 +93,7 @@ enum RulesActions {
     /// A moment in whole seconds.
     private static func time(_ microseconds: Int64) -> String {
         let seconds = microseconds >= 0 ? microseconds / 1_000_000 : (microseconds - 999_999) / 1_000_000
-        var text: [UInt8] = []
-        RFC3339.append(TimestampValue(seconds: seconds, nanoseconds: 0), to: &text)
-        return String(decoding: text, as: UTF8.self)
+        return TimestampValue(seconds: seconds, nanoseconds: 0).rfc3339
     }
 }
 

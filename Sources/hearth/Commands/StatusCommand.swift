@@ -18,8 +18,8 @@ enum StatusCommand: MainThreadSubcommand {
         Asks over the socket admin.sock in the data directory, as hearth health does, and
         prints some of the figures of /metrics: connections, open calls and transactions,
         documents written and commits since the start, the size of the files, the memory
-        of the process, and of each part that has a bound (--memory) what it takes and its
-        bound. The page /metrics has all figures, with their history in Prometheus.
+        of the process, and of each part (--memory) what it takes, and its bound if it has
+        one. The page /metrics has all figures, with their history in Prometheus.
 
         Examples:
 
@@ -44,18 +44,23 @@ enum StatusCommand: MainThreadSubcommand {
         let samples = MetricSamples(reply.body)
         let values = figures.map { ($0.name, Int64($0.families.reduce(0) { $0 + samples.sum($1) })) }
         let memory = samples.labelled("hearth_memory_bytes", "part").map { part, bytes in
-            (part: part, bytes: Int64(bytes), most: Int64(samples.value("hearth_memory_max_bytes", "part", part) ?? 0))
+            let most = samples.value("hearth_memory_max_bytes", "part", part)
+            return (part: part, bytes: Int64(bytes), most: most.map { Int64($0) })
         }
         if arguments[json] {
             var members = Dictionary(uniqueKeysWithValues: values.map { ($0.0, JSONValue.integer($0.1)) })
             members["memory"] = .array(
                 memory.map {
-                    .object(["part": .string($0.part), "bytes": .integer($0.bytes), "max": .integer($0.most)])
+                    let most = $0.most.map(JSONValue.integer) ?? .null
+                    return .object(["part": .string($0.part), "bytes": .integer($0.bytes), "max": most])
                 })
             return try StandardOutput.print(JSONValue.object(members).json)
         }
         for (name, value) in values { try StandardOutput.print("\(name)\t\(value)") }
-        for part in memory { try StandardOutput.print("memory of \(part.part)\t\(part.bytes) of \(part.most) bytes") }
+        for part in memory {
+            let bound = part.most.map { " of \($0)" } ?? ""
+            try StandardOutput.print("memory of \(part.part)\t\(part.bytes)\(bound) bytes")
+        }
     }
 }
 

@@ -193,7 +193,7 @@ struct Migration: Sendable {
                 reached = time
                 if !isCaughtUp, time >= begun {
                     isCaughtUp = true
-                    note("caught up as of \(MigrationState.text(time))")
+                    note("caught up as of \(time.rfc3339)")
                 }
                 if let goal, time >= goal { return time }
             case .stop:
@@ -236,7 +236,7 @@ struct Migration: Sendable {
     private func report(_ totals: MigrationTotals, _ time: TimestampValue, _ changes: Int) throws {
         try StandardOutput.print(
             "\(names.target) has the \(ProgressLine.grouped(totals.documents)) documents of \(names.source) as of "
-                + "\(MigrationState.text(time)); \(ProgressLine.grouped(changes)) changes followed")
+                + "\(time.rfc3339); \(ProgressLine.grouped(changes)) changes followed")
         for (name, part) in totals.collections.sorted(by: { $0.key < $1.key }) {
             let digits = String(part.sum, radix: 16)
             let sum = String(repeating: "0", count: 16 - digits.count) + digits

@@ -77,8 +77,8 @@ extension MigrationState {
         var encoded: [UInt8] = []
         Base64.append(token.byteSpan, to: &encoded)
         return .object([
-            "source": .string(source), "target": .string(target), "readTime": text(readTime.map(Self.text)),
-            "listenFrom": .string(Self.text(listenFrom)),
+            "source": .string(source), "target": .string(target), "readTime": text(readTime?.rfc3339),
+            "listenFrom": .string(listenFrom.rfc3339),
             "parts": .array(
                 parts.map { part in
                     .object([
@@ -89,12 +89,6 @@ extension MigrationState {
             "groups": .array(groups.sorted().map { .object(["id": .string($0)]) }),
             "token": .string(String(decoding: encoded, as: UTF8.self)),
         ])
-    }
-
-    static func text(_ time: TimestampValue) -> String {
-        var bytes: [UInt8] = []
-        RFC3339.append(time, to: &bytes)
-        return String(decoding: bytes, as: UTF8.self)
     }
 }
 
@@ -134,8 +128,8 @@ actor MigrationLedger {
     func renewReadTime(after old: TimestampValue, _ new: TimestampValue) throws -> TimestampValue {
         guard state.readTime == old else { return state.readTime ?? new }
         CommandRouter.complain(
-            "the source does not have the state of \(MigrationState.text(old)) any more; the rest is copied as of "
-                + "\(MigrationState.text(new)), and changes are read from \(MigrationState.text(state.listenFrom)) on")
+            "the source does not have the state of \(old.rfc3339) any more; the rest is copied as of "
+                + "\(new.rfc3339), and changes are read from \(state.listenFrom.rfc3339) on")
         state.readTime = new
         try save()
         return new

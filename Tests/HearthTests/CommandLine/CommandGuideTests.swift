@@ -69,8 +69,18 @@ import Testing
         try check(["query", "--pipeline", "collection(c) | limit(1)", "--analyze"], has: "tree")
         try check(["health", "--data", data], has: "ready")
         try check(["status", "--data", data], has: "memory")
+        let memory = try run(["status", "--data", data])
+        #expect(memory.contains(/memory of memtables\t[0-9]+ of [0-9]+ bytes\n/), "\(memory)")
+        #expect(memory.contains(/memory of others\t[0-9]+ bytes\n/), "\(memory)")
+        #expect(try run(["status", "--data", data, "--json"]).contains(/"max":null,"part":"others"/))
         _ = try run(["databases", "create", "staging", "--data", data, "--location", "here", "--protected"])
         try check(["databases", "list"], has: "createTime")
+        let listed = try run(["databases", "list"]).split(separator: "\n").map { $0.split(separator: "\t") }
+        #expect(listed.map(\.count) == [2, 3], "\(listed)")
+        #expect(try listed.map { try PointInTime.parse("\($0[1])").microseconds }.allSatisfy { $0 > 0 }, "\(listed)")
+        let objects = try run(["databases", "list", "--json"])
+        let day = "\"createTime\":\"\(listed[0][1].prefix(11))"
+        #expect(objects.split(separator: "\n").allSatisfy { $0.contains(day) }, "\(objects)")
         let refused = try HearthBinary.run(["databases", "delete", "staging", "--yes"], environment: address)
         #expect(refused.status == 1 && refused.errors.contains("protected"), "\(refused.errors)")
         _ = try run(["databases", "unprotect", "staging", "--data", data])
