@@ -19,6 +19,7 @@ final class CSVReader {
 
     /// Bytes of a record.
     private let recordBytesMax: Int
+    private static let cellsMax = 1_000_000
     private static let readBytes = 256 << 10
 
     private let source: any InputBytes
@@ -91,6 +92,7 @@ final class CSVReader {
             bytes += count
             cells.append(cell)
             guard let byte = try peek(), byte == UInt8(ascii: ",") else { break }
+            if cells.count == Self.cellsMax { try refuseRest("has more than 1,000,000 cells", isQuoted: false) }
             pass(byte)
         }
         if let byte = try peek() { skipLineEnd(byte) }
@@ -131,7 +133,7 @@ final class CSVReader {
             try take(after, &bytes, before, isQuoted: true)
         }
         if let after = try peek(), after != UInt8(ascii: ","), !Self.endsLine(after) {
-            while let byte = try peek(), !Self.endsLine(byte) { pass(byte) }
+            while let byte = try peek(), !Self.endsLine(byte) { try take(byte, &bytes, before, isQuoted: false) }
             throw problem("there is text after a cell in quotes")
         }
         return (Cell(text: string(bytes), isQuoted: true), bytes.count)
@@ -143,14 +145,13 @@ final class CSVReader {
         pass(byte)
         bytes.append(byte)
         if before + bytes.count > recordBytesMax {
-            text.removeAll()
-            try skipRest(isQuoted: isQuoted)
-            throw problem("the record is longer than \(recordBytesMax >> 20) MiB")
+            try refuseRest("is longer than \(recordBytesMax >> 20) MiB", isQuoted: isQuoted)
         }
     }
 
-    /// Goes to the line end after a record, whatever its length. Its bytes are not kept.
-    private func skipRest(isQuoted: Bool) throws(CSVProblem) {
+    /// Goes to the line end after a record, whatever its length, and throws. Its bytes are not kept.
+    private func refuseRest(_ reason: String, isQuoted: Bool) throws(CSVProblem) -> Never {
+        text.removeAll()
         let quote = UInt8(ascii: "\"")
         var isQuoted = isQuoted
         /// Quotes open a cell after a comma, and again after quotes that closed it.
@@ -166,6 +167,7 @@ final class CSVReader {
             }
         }
         if isQuoted { throw problem("the quotes have no end", isLocal: false) }
+        throw problem("the record \(reason)")
     }
 
     private func string(_ bytes: [UInt8]) -> String {

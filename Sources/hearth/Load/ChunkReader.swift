@@ -6,14 +6,20 @@ struct Chunk: Sendable {
     var firstLine: Int
     /// The offset of the chunk in the input, in bytes.
     var offset: Int
+    /// The length of a line that is too long, with its line feed; 0 without one. The chunk is this line, and has no
+    /// bytes of it.
+    var longLineBytes = 0
+
+    /// Bytes of the input.
+    var byteCount: Int { bytes.count + longLineBytes }
 }
 
 /// Reads a file or standard input in chunks of whole lines. Compressed files (gzip) are decompressed, and the elements
 /// of a JSON array are lines.
 ///
-/// A chunk has up to a mebibyte. A longer line makes a longer chunk, up to the maximum length of a line. Where chunks
-/// end follows from the offset of the first one, so that a resumed load has the same chunks; those of a pipe end with
-/// what has come.
+/// A chunk has up to a mebibyte. A longer line makes a longer chunk, up to the maximum length of a line. One that is
+/// longer than that is a chunk without bytes. Where chunks end follows from the offset of the first one, so that a
+/// resumed load has the same chunks; those of a pipe end with what has come.
 final class ChunkReader {
     /// Maximum length of a line in bytes. A document of 1 MiB with every byte escaped as `\u00XX` is 6 MiB.
     static let lineBytesMax = 16 << 20
@@ -124,12 +130,32 @@ final class ChunkReader {
                 return makeChunk(bytes)
             }
             if isAtEnd, end == bytes.count { return bytes.isEmpty ? nil : makeChunk(bytes) }
-            if end > Self.lineBytesMax {
-                throw CommandFailure("line \(lineNumber + 1) is longer than \(Self.lineBytesMax >> 20) MiB")
-            }
+            if end > Self.lineBytesMax { return try longLine(bytes, read: end) }
             searched = end
             if !isPipe { limit += Self.readBytes }
         }
+    }
+
+    /// The chunk of a line that is too long, of which some bytes were read. The rest of the line is read only if the
+    /// load continues after it.
+    private func longLine(_ bytes: [UInt8], read count: Int) throws(CommandFailure) -> Chunk {
+        var chunk = Chunk(bytes: [], firstLine: lineNumber + 1, offset: offset, longLineBytes: count)
+        if !mayHaveBadLines {
+            isAtEnd = true
+            return chunk
+        }
+        rest = Array(bytes[count...])
+        while true {
+            let end = rest.firstIndex(of: 0x0A).map { $0 + 1 } ?? rest.count
+            chunk.longLineBytes += end
+            let hasEnd = end > 0 && rest[end - 1] == 0x0A
+            rest.removeFirst(end)
+            if hasEnd || isAtEnd { break }
+            try read(into: &rest, atMost: Self.readBytes)
+        }
+        offset += chunk.longLineBytes
+        lineNumber += 1
+        return chunk
     }
 
     /// Reads up to a number of bytes; of a pipe what one read brings.

@@ -42,7 +42,7 @@ final class LineInput: LoadInput {
 
     func next() throws -> LoadPart? {
         guard let chunk = try reader.next() else { return nil }
-        return LoadPart(byteCount: chunk.bytes.count) { [rules] in ParsedChunk(chunk, rules) }
+        return LoadPart(byteCount: chunk.byteCount) { [rules] in ParsedChunk(chunk, rules) }
     }
 }
 

@@ -47,6 +47,12 @@ struct ParsedChunk: Sendable {
     /// Reads all lines, or those before the first invalid one; it skips empty lines and those that begin with `#`.
     init(_ chunk: Chunk, _ rules: LineRules) {
         end = (chunk.offset, chunk.firstLine - 1)
+        if chunk.longLineBytes > 0 {
+            let reason = "the line is longer than \(ChunkReader.lineBytesMax >> 20) MiB"
+            badLines = [BadLine(text: [], line: chunk.firstLine, reason: reason)]
+            if !rules.stopsAtBadLine { end = (chunk.offset + chunk.byteCount, chunk.firstLine) }
+            return
+        }
         var parser = JSONLineParser(database: rules.collection?.database.description ?? "", idField: rules.idField)
         var writer = ByteBuffer(capacity: chunk.bytes.count + chunk.bytes.count / 4)
         var name = ByteBuffer(capacity: 256)

@@ -268,6 +268,25 @@ struct CSVTests {
         #expect(fault?.reason == "the quotes have no end")
     }
 
+    @Test(arguments: [",", ",\"\""])
+    func `The number of cells of a record is bounded`(cell: String) throws {
+        let many = "1" + String(repeating: cell, count: 1_000_000)
+        let path = try write("cells.csv", "a\n\(many),\"x\ny\",\n2\n\(many.dropLast(cell.count))\n")
+        let reader = try CSVReader(DescriptorBytes(path), name: "a.csv", keepsText: true)
+        #expect(try reader.next()?.count == 1)
+        let fault = #expect(throws: CSVProblem.self) { try reader.next() }
+        #expect(fault?.description == "a.csv:2: the record has more than 1,000,000 cells" && fault?.isLocal == true)
+        #expect(reader.text.isEmpty)
+        #expect(try reader.next() == [CSVReader.Cell(text: "2")])
+        #expect(try reader.next()?.count == 1_000_000)
+        #expect(try reader.next() == nil)
+    }
+
+    @Test
+    func `Text after a cell in quotes is bounded as the record is`() throws {
+        #expect(try read("\"a\"1234567890123\nb") == "!b")
+    }
+
     @Test
     func `Records that are too long are put aside too, and what comes after them is loaded`() throws {
         let server = try ServerProcess(data: directory.path(of: "data"))

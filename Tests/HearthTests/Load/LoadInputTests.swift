@@ -180,6 +180,60 @@ struct LoadInputTests {
         }
     }
 
+    @Test(arguments: ["plain", "array"])
+    func `Lines that are too long are put aside, and what comes after them is loaded`(form: String) throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        let long = "{\"s\":\"\(String(repeating: "x", count: 20 << 20))\"}"
+        let lines = [#"{"__name__":"a"}"#, long, #"{"__name__":"b"}"#, long]
+        func write(_ lines: [String]) throws -> String {
+            let text = form == "array" ? "[\(lines.joined(separator: ",\n"))]" : lines.joined(separator: "\n")
+            return try self.write(form, Array(text.utf8))
+        }
+        let path = try write(lines)
+        let base = ["load", "--address", "127.0.0.1:\(server.port)", "--collection"]
+        let aside = directory.path(of: "aside")
+        for (collection, input) in [("files", path), ("pipes", "-")] {
+            let loaded = try HearthBinary.run(base + [collection, "--skip-bad", aside, input], input: path)
+            #expect(loaded.status == 0 && loaded.output.hasPrefix("loaded 2 documents"), "\(loaded)")
+            #expect(loaded.output.contains("2 invalid lines"), "\(loaded)")
+        }
+        let text = try String(contentsOfFile: aside, encoding: .utf8)
+        #expect(text.contains("# \(path):2: the line is longer than 16 MiB\n"))
+        #expect(text.contains(":4: the line is longer than 16 MiB\n") && text.utf8.count < 1_000)
+        // A load that stops there continues when the line is mended.
+        let stopped = try HearthBinary.run(base + ["stops", path])
+        #expect(stopped.status == 1 && stopped.errors.contains("\(path):2: the line is longer than 16 MiB"))
+        _ = try write([lines[0], #"{"__name__":"c"}"#, lines[2]])
+        let resumed = try HearthBinary.run(base + ["stops", path, "--resume"])
+        #expect(resumed.status == 0 && resumed.output.hasPrefix("loaded 2 documents"), "\(resumed)")
+        #expect(server.stop() == 0)
+    }
+
+    @Test(arguments: ["plain", "array"])
+    func `A load that is resumed after a line that is too long has the chunks of the load before`(form: String) throws {
+        let long = String(repeating: "x", count: 20 << 20)
+        let lines = ["1", long, "2", "3", long, long]
+        let text = form == "array" ? "[\(lines.joined(separator: ","))]" : lines.joined(separator: "\n")
+        let path = try write(form, Array(text.utf8))
+        func chunks(_ start: (offset: Int, line: Int)) throws -> [[Int]] {
+            let reader = try ChunkReader(
+                path: path, offset: start.offset, lineNumber: start.line, mayHaveBadLines: true)
+            var chunks: [[Int]] = []
+            while let chunk = try reader.next() {
+                chunks.append([chunk.offset, chunk.firstLine, chunk.bytes.count, chunk.longLineBytes])
+            }
+            return chunks
+        }
+        let all = try chunks((0, 0))
+        #expect(all.map { $0[1] } == [1, 2, 3, 5, 6])
+        let after = form == "array" ? 1 : 0
+        let line = long.utf8.count + 1
+        #expect(all.map { $0[3] } == [0, line, 0, line, line - 1 + after])
+        for (index, chunk) in all.enumerated() {
+            #expect(try chunks((chunk[0], chunk[1] - 1)) == Array(all[index...]), "chunk \(index)")
+        }
+    }
+
     @Test
     func `Only what is wrong with a document itself puts it aside`() throws {
         var batch = LoadBatch(database: try DatabaseName(project: "p"), end: WindowPlace(documents: 3))
