@@ -6,7 +6,7 @@
 //                01 'u'                                  -> the user whose batches are applied; none: nobody
 //                01 'd'                                  -> the name of the database
 //                01 'c'                                  -> | end, 8 | length | user | for each claim, see `LocalUsers`
-//                01 'w'                                  -> nothing, during a change of the user: see `use(user:)`
+//                01 'w'                                  -> nothing, during a change of several commits
 //     catalogue  02 | as the server's                    -> the server's entry, of collections with indexes
 //     fields     04 | as the server's                    -> the number of the field, for fields of indexes
 //     documents  10 | the server's key                   -> | flags, 1 | last used, 4 | update time, 8 |
@@ -61,7 +61,7 @@ enum LocalKey {
     static let format: [UInt8] = [LocalSpace.meta, UInt8(ascii: "v")]
     static let user: [UInt8] = [LocalSpace.meta, UInt8(ascii: "u")]
     static let claims: [UInt8] = [LocalSpace.meta, UInt8(ascii: "c")]
-    static let userChange: [UInt8] = [LocalSpace.meta, UInt8(ascii: "w")]
+    static let unfinished: [UInt8] = [LocalSpace.meta, UInt8(ascii: "w")]
     static let byteCount: [UInt8] = [LocalSpace.meta, UInt8(ascii: "b")]
     static let databaseName: [UInt8] = [LocalSpace.meta, UInt8(ascii: "d")]
 

@@ -29,12 +29,24 @@ extension LocalStore {
     }
 
     /// Applies the documents of a bundle that are newer than the cached ones, and remembers its queries and the bundle
-    /// itself, as one commit.
+    /// itself. Many documents are several commits, and the queries and the bundle are a part of the last one.
     ///
-    /// - Returns: what has changed for the program.
-    package func load(_ bundle: LocalBundle) throws(RequestError) -> [LocalChange] {
+    /// - Parameter changes: gets what has changed for the program, also by the commits before one that fails.
+    package func load(_ bundle: LocalBundle, changing changes: inout [LocalChange]) throws(RequestError) {
         begin()
         defer { finishReading() }
+        var changed: [LocalChange] = []
+        var members: [[UInt8]] = []
+        for (name, content) in bundle.documents {
+            if draft.record.count >= configuration.commitBytesMax {
+                try commit()
+                changes += changed
+                changed = []
+                begin()
+            }
+            if let change = try applying(RemoteUpdate(name: name.string, content: content)) { changed.append(change) }
+            if case .found = content, let path = path(name.string) { members.append(path) }
+        }
         var target = LocalTarget(canonical: bundle.canonical, id: nextTarget, lastUsed: uses.current)
         if let stored = try stored(target: bundle.canonical) {
             target = stored
@@ -42,12 +54,6 @@ extension LocalStore {
         } else {
             nextTarget += 1
             targetByteCount += target.byteCount
-        }
-        var changes: [LocalChange] = []
-        var members: [[UInt8]] = []
-        for (name, content) in bundle.documents {
-            if let change = try applying(RemoteUpdate(name: name.string, content: content)) { changes.append(change) }
-            if case .found = content, let path = path(name.string) { members.append(path) }
         }
         try replaceMembers(of: target.id, by: members)
         put(LocalKey.target(bundle.canonical), target.encoded())
@@ -59,12 +65,12 @@ extension LocalStore {
         record.append(utf8: bundle.id)
         put(LocalKey.bundle(bundle.id), record.copyBytes())
         try commit()
+        changes += changed
         // Eager collection keeps the documents as long as the store is open.
         if configuration.isEager {
             activeTargets.insert(target.id)
             bundleTargets.insert(target.id)
         }
-        return changes
     }
 
     /// Makes the result of a query what a listener continues from, unless the store has a later one.

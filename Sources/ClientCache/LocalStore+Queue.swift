@@ -4,18 +4,20 @@ package import Basics
 internal import DocumentModel
 
 extension LocalStore {
-    /// Adds a batch to the queue and applies it for the program.
+    /// Adds a batch to the queue and applies it for the program: to some documents later (``showRest(changing:)``) if
+    /// they are large and the disk becomes full in the middle.
     ///
     /// - Parameters:
     ///   - request: a `CommitRequest` of this database. One that breaks a rule changes nothing for the program: the
     ///     server will reject it.
     ///   - identity: the identity under which the batch will be sent, also after a restart.
     /// - Returns: the number of the batch, and what has changed for the program.
-    /// - Throws: RESOURCE_EXHAUSTED if the disk is full, or was when the user was to change. Nothing is changed then.
+    /// - Throws: RESOURCE_EXHAUSTED if the disk is full, or was in the middle of an earlier batch or change of the
+    ///   user. Nothing is changed then.
     package func enqueue(
         _ request: [UInt8], identity: BatchIdentity
     ) throws(RequestError) -> (number: UInt64, changes: [LocalChange]) {
-        if !stale.isEmpty { throw RequestError(.resourceExhausted, "The cache has no room to change the user.") }
+        if !stale.isEmpty { throw RequestError(.resourceExhausted, "The cache has no room for an earlier change.") }
         begin()
         defer { finishReading() }
         var batch = LocalBatch(
@@ -30,19 +32,29 @@ extension LocalStore {
         }
         remember(batch)
         users.note(batch)
+        let lastVersion = writer.lastVersion
+        var changes: [LocalChange] = []
         do throws(RequestError) {
             // No other process opens what is in memory.
             if configuration.directory != nil { put(LocalKey.batch(batch.number), batch.encoded()) }
-            var changes: [LocalChange] = []
+            var shown: [LocalChange] = []
             for (location, (state, wasPending)) in zip(locations, states) {
-                changes.append(try store(batch, after: state, at: location, wasPending: wasPending))
+                if draft.record.count >= configuration.commitBytesMax {
+                    stale.insert(location.path)
+                } else {
+                    shown.append(try store(batch, after: state, at: location, wasPending: wasPending))
+                }
             }
-            try commit()
-            return (batch.number, changes)
+            try showPending(shown, changing: &changes)
         } catch {
-            forget(batch)
-            throw error
+            // The batch is in the first commit.
+            if writer.lastVersion == lastVersion {
+                forget(batch)
+                stale = []
+                throw error
+            }
         }
+        return (batch.number, changes)
     }
 
     /// Removes batches from the queue to which the server has replied, as one change: what is pending after them is
@@ -50,7 +62,8 @@ extension LocalStore {
     ///
     /// - Parameter replies: in the order of the batches. Those to other batches have no effect. The first ones are
     ///   taken, as many as become one commit: see ``SettledBatches/replyCount``.
-    /// - Throws: RESOURCE_EXHAUSTED if the disk is full. Nothing is changed then; the same replies may be given again.
+    /// - Throws: RESOURCE_EXHAUSTED if the disk is full. The batches stay in the queue then, and the same replies may
+    ///   be given again.
     package func settle(_ replies: [BatchReply]) throws(RequestError) -> SettledBatches {
         begin()
         defer { finishReading() }
@@ -71,19 +84,28 @@ extension LocalStore {
         }
         let others = replies.compactMap { users.others.removeValue(forKey: $0.number) }
         for batch in batches { forget(batch) }
+        var changed: [[UInt8]] = []
         do throws(RequestError) {
-            if configuration.directory != nil { for batch in batches + others { delete(LocalKey.batch(batch.number)) } }
             var settled = SettledBatches()
             settled.replyCount = replies.count
             for (location, state, previous) in states {
+                if draft.record.count >= configuration.commitBytesMax {
+                    try commit(isUnfinished: true)
+                    changed = settled.changes.compactMap { path($0.name) }
+                    begin()
+                }
                 settled.changes.append(try store(state, at: location, wasPending: true, previous: previous))
             }
-            try commit()
+            if configuration.directory != nil { for batch in batches + others { delete(LocalKey.batch(batch.number)) } }
+            let rest = stale.isEmpty ? [] : stale.subtracting(states.map(\.0.path))
+            try commit(isUnfinished: !rest.isEmpty)
+            stale = rest
             settled.acknowledgedNames = documents.all.filter(\.isAcknowledged).map { name($0.path) }
             return settled
         } catch {
             for batch in batches { putBack(batch) }
             for batch in others { users.others[batch.number] = batch }
+            stale.formUnion(changed)
             throw error
         }
     }

@@ -1,11 +1,13 @@
 // The pending writes of the users of a program: those of one are applied, those of the others wait.
 //
-// A change of the user changes what the program sees of every document with pending writes of either user. That may be
-// more than a commit of the engine can have. Then it is several: the first one has the new user and a mark, each one
-// some of the documents, and the last one removes the mark. A store that is opened with the mark looks at all documents
-// with pending writes again.
+// A change of the user changes what the program sees of every document with pending writes of either user; a new batch,
+// and the reply to one, change the documents of the batch. That may be more than a commit of the engine can have. Then
+// it is several: the first one has a mark, each one some of the documents, and the last one removes the mark. A store
+// that is opened with the mark looks at all documents with pending writes again.
 //
-//     | user, claims, mark, documents | documents | ... | documents, no mark |
+//     | user, claims, mark, documents | documents | ... | documents, no mark           |
+//     | new batch, mark, documents    | documents | ... | documents, no mark           |
+//     | mark, documents               | documents | ... | documents, no batch, no mark |
 
 package import Basics
 internal import DocumentModel
@@ -44,7 +46,7 @@ extension LocalStore {
         defer { finishReading() }
         let earlier = (queue: queue, users: users, stale: stale)
         let lastVersion = writer.lastVersion
-        if isChangingUser || !user.hasSameUTF8(as: users.current) { put(LocalKey.user, Array(user.utf8)) }
+        if isUnfinished || !user.hasSameUTF8(as: users.current) { put(LocalKey.user, Array(user.utf8)) }
         if !users.unclaimed.isEmpty { claimBatches(by: user) }
         let all = allBatches
         replaceQueue(by: all.filter { $0.user.hasSameUTF8(as: user) })
@@ -80,9 +82,15 @@ extension LocalStore {
     }
 
     /// Commits what was collected, and applies the pending batches of the user to the documents that do not show them.
-    private func showPending(changing changes: inout [LocalChange]) throws(RequestError) {
+    ///
+    /// - Parameters:
+    ///   - collected: what the first commit changes for the program.
+    ///   - changes: gets what has changed, also by the commits before one that fails.
+    func showPending(
+        _ collected: [LocalChange] = [], changing changes: inout [LocalChange]
+    ) throws(RequestError) {
+        var shown = collected
         while true {
-            var shown: [LocalChange] = []
             var paths: [[UInt8]] = []
             for path in stale {
                 if draft.record.count >= configuration.commitBytesMax { break }
@@ -91,21 +99,41 @@ extension LocalStore {
                 paths.append(path)
             }
             let isLast = paths.count == stale.count
-            if isLast, isChangingUser { delete(LocalKey.userChange) }
-            if !isLast, !isChangingUser { put(LocalKey.userChange, []) }
-            try commit()
-            isChangingUser = !isLast
+            try commit(isUnfinished: !isLast)
             stale.subtract(paths)
             changes += shown
             if isLast { return }
+            shown = []
             begin()
         }
     }
 
-    /// Ends a change of the user that a crash has interrupted. On a full disk the next change of the user does that.
-    func finishUserChange() throws(RequestError) {
-        guard try value(forKey: LocalKey.userChange) != nil else { return }
-        isChangingUser = true
+    /// Commits what was collected, and the mark if further commits belong to it.
+    func commit(isUnfinished: Bool) throws(RequestError) {
+        if isUnfinished, !self.isUnfinished { put(LocalKey.unfinished, []) }
+        if !isUnfinished, self.isUnfinished { delete(LocalKey.unfinished) }
+        try commit()
+        self.isUnfinished = isUnfinished
+    }
+
+    /// Whether documents do not show pending batches of the user, because the disk was full.
+    package var isUnshown: Bool { !stale.isEmpty }
+
+    /// Applies the pending batches to the documents that do not show them. Not while a change of the user has not come
+    /// to its end.
+    ///
+    /// - Parameter changes: gets what has changed for the program, also by the commits before one that fails.
+    /// - Throws: RESOURCE_EXHAUSTED if the disk is full.
+    package func showRest(changing changes: inout [LocalChange]) throws(RequestError) {
+        defer { finishReading() }
+        begin()
+        try showPending(changing: &changes)
+    }
+
+    /// Ends a change that a crash has interrupted. On a full disk the next write or change of the user does that.
+    func finishChange() throws(RequestError) {
+        guard try value(forKey: LocalKey.unfinished) != nil else { return }
+        isUnfinished = true
         stale = Set(allBatches.flatMap(\.paths))
         try forEach(in: [LocalSpace.remote]) { (key, _) throws(RequestError) in
             if let path = try path(ofRemote: key) { stale.insert(path) }

@@ -15,8 +15,8 @@ internal import StorageEngines
 ///     state(of:), run(plan)     what the program sees: cached documents with the pending writes applied
 ///
 /// Each of these calls is one commit of the engine: all of it or nothing is there after a crash. What the server sends,
-/// and a change of the user, are several commits if they are large. The calls change what the program sees at once; a
-/// directory has it a little later (``whenDurable(_:)``).
+/// a bundle, a change of the user, and a batch or reply that changes much are several commits if they are large. The
+/// calls change what the program sees at once; a directory has it a little later (``whenDurable(_:)``).
 ///
 /// Belongs to one thread or serial queue at a time. No call waits for the network.
 package final class LocalStore {
@@ -28,8 +28,7 @@ package final class LocalStore {
         /// Documents beyond this number of bytes, index entries and queries included, are removed, those that were used
         /// longest ago first; nil keeps all.
         package var bytesMax: Int?
-        /// About how many bytes of documents that the server sends or acknowledges, or that a change of the user
-        /// changes, become one commit: a commit of the engine has a limit.
+        /// About how many bytes of documents become one commit: a commit of the engine has a limit.
         package var commitBytesMax = 16 << 20
         /// Documents that no listener covers are removed at once.
         package var isEager = false
@@ -71,11 +70,12 @@ package final class LocalStore {
     private var nextBatch: UInt64 = 1
     /// Whose batches these are, and those of others.
     var users = LocalUsers()
-    /// The paths of documents that do not show the batches of the queue yet, because a change of the user has not come
-    /// to its end. The server's state of such a document is in the space `remote`, or it is what the program sees.
+    /// The paths of documents that do not show the batches of the queue yet, because a change of the user, a new batch
+    /// or a reply has not come to its end. The server's state of such a document is in the space `remote`, or it is
+    /// what the program sees.
     var stale: Set<[UInt8]> = []
     /// Whether the store has the mark of such a change.
-    var isChangingUser = false
+    var isUnfinished = false
 
     // MARK: Documents and targets
 
@@ -129,7 +129,7 @@ package final class LocalStore {
         try readQueue()
         try readTargetNumbers()
         try readIndexes()
-        try finishUserChange()
+        try finishChange()
         writer.finishReading()
     }
 

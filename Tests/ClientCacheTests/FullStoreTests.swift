@@ -228,6 +228,131 @@ struct FullStoreTests: LocalStoreFixture {
         again.close()
     }
 
+    /// A store in which something that changes 20 large documents has found room for some of them.
+    ///
+    /// - Parameter change: gets a store that has a batch for one of the documents, how often its disk shall have room,
+    ///   and a batch for all of them. Returns whether there was room for some.
+    private func interrupted(_ change: (Disk, _ room: Int, _ batch: [UInt8]) throws -> Bool) throws -> Disk {
+        let text = Value.string(String(repeating: "x", count: 100_000))
+        for room in 1..<100 {
+            let disk = try Disk(commitBytesMax: 200_000)
+            let store = disk.store
+            _ = try store.apply((0..<20).map { Self.found("d\($0)", ["n": .integer(1), "text": text], at: 10) })
+            _ = try store.enqueue(Self.request([("d3", .add(10))]), identity: Self.identity(1))
+            if try change(disk, room, Self.request((0..<20).map { ("d\($0)", .add(100)) })) { return disk }
+            store.close()
+        }
+        throw RequestError(.internal, "no room was enough for some documents")
+    }
+
+    /// Adds a batch to such a store.
+    private func interruptedBatch() throws -> (Disk, [LocalChange]) {
+        var changes: [LocalChange] = []
+        let disk = try interrupted { disk, room, batch in
+            disk.setFull(true, after: room)
+            do throws(RequestError) {
+                changes = try disk.store.enqueue(batch, identity: Self.identity(2)).changes
+            } catch {
+                #expect(error.code == .resourceExhausted && disk.store.queue.count == 1 && !disk.store.isUnshown)
+                return false
+            }
+            return true
+        }
+        #expect(!changes.isEmpty && changes.count < 20 && disk.store.isUnshown)
+        for change in changes { #expect(try disk.store.state(of: change.name) == change.state) }
+        #expect(throws: RequestError.self) {
+            try disk.store.enqueue(Self.request([("d0", .set(9))]), identity: Self.identity(3))
+        }
+        return (disk, changes)
+    }
+
+    /// All documents show the batches of ``interruptedBatch()``.
+    private func expectBatch(_ store: LocalStore) throws {
+        #expect(try store.staleOverlays() == [] && store.queue.count == 2 && !store.isUnshown)
+        for id in 0..<20 {
+            let state = try store.state(of: Self.name("d\(id)"))
+            #expect(Self.number(state) == (id == 3 ? 111 : 101) && state.document?.hasPendingWrites == true, "d\(id)")
+        }
+    }
+
+    @Test
+    func `A batch that finds room for some of its documents is kept, and changes the others later`() async throws {
+        var (disk, changes) = try interruptedBatch()
+        disk.setFull(false)
+        try await eventually("there is room again") { (try? disk.store.showRest(changing: &changes)) != nil }
+        #expect(Set(changes.map(\.name)).count == 20)
+        try expectBatch(disk.store)
+        let again = try disk.reopened()
+        try expectBatch(again)
+        again.close()
+    }
+
+    @Test
+    func `A crash in the middle of a large batch loses nothing of it`() throws {
+        let (disk, _) = try interruptedBatch()
+        let again = try disk.reopened()
+        try expectBatch(again)
+        _ = try again.settle(again.queue.map { BatchReply($0.number, .rejected) })
+        for id in 0..<20 { #expect(try Self.number(again.state(of: Self.name("d\(id)"))) == 1) }
+        again.close()
+    }
+
+    @Test(arguments: [false, true], [false, true])
+    func `A reply to a large batch that finds room for some documents is taken later`(
+        isRejected: Bool, crashes: Bool
+    ) async throws {
+        let disk = try interrupted { disk, room, batch in
+            _ = try disk.store.enqueue(batch, identity: Self.identity(2))
+            disk.setFull(true, after: room)
+            #expect(throws: RequestError.self) { try disk.store.settle([reply(1), reply(2)]) }
+            #expect(disk.store.queue.count == 2)
+            return disk.store.isUnshown
+        }
+        func reply(_ number: UInt64) -> BatchReply {
+            let results = [WriteResult](repeating: WriteResult(updateMicroseconds: 18 + number), count: 20)
+            return BatchReply(
+                number, isRejected ? .rejected : .acknowledged(results: results, commitMicroseconds: 18 + number))
+        }
+        disk.setFull(false)
+        let store = crashes ? try disk.reopened() : disk.store
+        if crashes { try expectBatch(store) }
+        var replies = [reply(1), reply(2)]
+        try await eventually("the replies are taken") {
+            replies.removeFirst((try? store.settle(replies))?.replyCount ?? 0)
+            return replies.isEmpty
+        }
+        #expect(try store.staleOverlays() == [] && store.isQueueEmpty && !store.isUnshown)
+        for id in 0..<20 {
+            let state = try store.state(of: Self.name("d\(id)"))
+            #expect(Self.number(state) == (isRejected ? 1 : id == 3 ? 111 : 101), "d\(id)")
+            #expect(state.document?.hasPendingWrites == false)
+        }
+        store.close()
+    }
+
+    @Test
+    func `A bundle that a full disk has interrupted is loaded as a whole later`() throws {
+        let disk = try Disk(commitBytesMax: 200_000)
+        let text = Value.string(String(repeating: "x", count: 100_000))
+        var bundle = LocalBundle(id: "b", createMicroseconds: 20)
+        for id in 0..<40 {
+            let update = Self.found("d\(id)", ["n": .integer(1), "text": text], at: 10)
+            bundle.documents[UTF8Text(update.name)] = update.content
+        }
+        disk.setFull(true, after: 1)
+        var changes: [LocalChange] = []
+        let error = #expect(throws: RequestError.self) { try disk.store.load(bundle, changing: &changes) }
+        #expect(error?.code == .resourceExhausted)
+        #expect(!changes.isEmpty && changes.count < 40)
+        for change in changes { #expect(try disk.store.state(of: change.name) == change.state) }
+        let again = try disk.reopened()
+        #expect(try again.bundleCreateMicroseconds("b") == nil)
+        #expect(try again.load(bundle).count == 40 - changes.count)
+        #expect(try again.bundleCreateMicroseconds("b") == 20)
+        for id in 0..<40 { #expect(try Self.number(again.state(of: Self.name("d\(id)"))) == 1) }
+        again.close()
+    }
+
     @Test
     func `A query has its results although there is no room for the index that it lacks`() throws {
         let disk = try Disk()

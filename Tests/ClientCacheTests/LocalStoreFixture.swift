@@ -145,6 +145,13 @@ extension LocalStore {
         return try settle([BatchReply(number, outcome)]).changes
     }
 
+    /// Applies a bundle.
+    func load(_ bundle: LocalBundle) throws -> [LocalChange] {
+        var changes: [LocalChange] = []
+        try load(bundle, changing: &changes)
+        return changes
+    }
+
     /// The server has refused a batch.
     func reject(_ number: UInt64) throws -> [LocalChange] { try settle([BatchReply(number, .rejected)]).changes }
 }

@@ -179,6 +179,24 @@ struct LocalStoreTests: LocalStoreFixture {
     }
 
     @Test
+    func `A batch, its rejection and a bundle may be larger than a commit of the engine`() throws {
+        let store = try Self.open()
+        // A log record has 128 MiB at most.
+        let text = Value.string(String(repeating: "x", count: 1_000_000))
+        var bundle = LocalBundle(id: "b", createMicroseconds: 1)
+        for id in 0..<140 {
+            let update = Self.found("d\(id)", ["n": .integer(1), "text": text], at: 10)
+            bundle.documents[UTF8Text(update.name)] = update.content
+        }
+        #expect(try store.load(bundle).count == 140)
+        let request = Self.request((0..<140).map { ("d\($0)", .add(1)) })
+        let (number, changes) = try store.enqueue(request, identity: Self.identity(1))
+        #expect(changes.count == 140 && changes.allSatisfy { Self.number($0.state) == 2 })
+        #expect(try store.reject(number).count == 140)
+        #expect(try Self.number(store.state(of: Self.name("d139"))) == 1)
+    }
+
+    @Test
     func `A bundle's documents do not replace newer ones; the bundle and its queries are there after a restart`() throws
     {
         let path = directory.path(of: "bundle")

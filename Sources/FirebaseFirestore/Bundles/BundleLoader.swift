@@ -4,7 +4,7 @@ import Dispatch
 import DocumentModel
 import Foundation
 
-/// Loads one bundle: reads all of it, then applies it as one commit of the cache.
+/// Loads one bundle: reads all of it, then applies it.
 ///
 ///     source ─► BundleReader ─► BundleElementReader ─► LocalBundle ─► SyncEngine
 ///                     └─────── progress ─────────► LoadBundleTask
@@ -117,8 +117,12 @@ extension SyncEngine {
     /// Applies a bundle, and shows it to the listeners. Blocks.
     func load(_ bundle: LocalBundle) throws(RequestError) {
         try waitFor { (store) throws(RequestError) in
-            self.broadcast(try store.load(bundle))
-            self.resolveLimbo()
+            var changes: [LocalChange] = []
+            defer {
+                self.broadcast(changes)
+                self.resolveLimbo()
+            }
+            try store.load(bundle, changing: &changes)
         }
     }
 

@@ -16,8 +16,8 @@ extension RequestError {
 struct BundleReader: ~Copyable {
     /// Bytes of one element: a document has at most 1 MiB, and its JSON text may be several times as long.
     static let elementBytesMax = 16 << 20
-    /// Bytes of a bundle: it becomes one commit of the cache.
-    static let bundleBytesMax = 64 << 20
+    /// Bytes of a bundle: it is in memory until it is applied.
+    static let bundleBytesMax = 256 << 20
     private static let chunkByteCount = 64 << 10
     private static let prefixDigitsMax = 10
 

@@ -11,10 +11,11 @@ extension Firestore {
     /// same id, is not loaded again.
     ///
     /// - Parameters:
-    ///   - bundleData: the bundle, at most 64 MiB.
+    ///   - bundleData: the bundle, at most 256 MiB.
     ///   - completion: called on the queue of the settings at the end: with the last progress; and with `.dataLoss` for
     ///     a damaged bundle, `.invalidArgument` for one of another database or with invalid contents, `.unknown` for an
-    ///     empty one. Nothing of a bundle that cannot be loaded is in the cache.
+    ///     empty one: then nothing of it is in the cache. With `.resourceExhausted` for one that is too large, or if
+    ///     the disk is full: then some of its documents may be in the cache.
     @discardableResult
     public func loadBundle(
         _ bundleData: Data, completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)?

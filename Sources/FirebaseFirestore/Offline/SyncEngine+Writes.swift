@@ -118,6 +118,11 @@ extension SyncEngine {
     ) throws(RequestError) -> HearthClient.OrderedCommit {
         if isClosed { throw RequestError(.cancelled, "The client is closed.") }
         if nextUser != nil { throw RequestError(.resourceExhausted, "The cache has no room to change the user.") }
+        if store.isUnshown {
+            var changes: [LocalChange] = []
+            defer { broadcast(changes) }
+            try store.showRest(changing: &changes)
+        }
         let ticket = numbers.begin()
         do throws(RequestError) {
             let (number, changes) = try store.enqueue(request, identity: ticket.identity)
