@@ -537,6 +537,9 @@ final class SyncEngine: @unchecked Sendable {
             guard let channel = channelsOfWatch[id] else { continue }
             switch event {
             case .failure(let error): failures.append((channel, error))
+            case .mismatch:
+                channel.view.disconnected()
+                dueChannels[channel.number] = channel
             case .snapshot(let snapshot):
                 let update = Self.update(of: snapshot, channel.target?.id ?? 0, &updates)
                 channel.view.apply(added: update.added, removed: update.removed)

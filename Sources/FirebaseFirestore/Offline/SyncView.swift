@@ -158,7 +158,7 @@ struct SyncView {
         changedRemotely.formUnion(removed)
     }
 
-    /// The server cannot be reached.
+    /// The server cannot be reached, or lists the target again.
     mutating func disconnected() {
         isCurrent = false
         hasNewTarget = true

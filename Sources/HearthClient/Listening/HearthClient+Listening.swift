@@ -64,6 +64,7 @@ extension HearthClient {
                         if let changes = known.withLock({ Self.changes(of: snapshot, &$0) }) {
                             continuation.yield(changes)
                         }
+                    case .mismatch: break
                     case .failure(let error): continuation.finish(throwing: error)
                     }
                 }

@@ -32,6 +32,8 @@ package struct WatchedSnapshot: Sendable {
 package enum WatchEvent: Sendable {
     /// The target has changed, or is complete for the first time on its stream.
     case snapshot(WatchedSnapshot)
+    /// The target has not the documents that the server counts: it is listed again.
+    case mismatch
     /// The server has removed the target.
     case failure(RequestError)
 }
@@ -239,6 +241,7 @@ package struct WatchState {
         targets[filter.target]?.place = nil
         targets[filter.target]?.isBeingRemoved = true
         let again = ListenTarget(target.kind, id: filter.target)
+        step.events.append((filter.target, .mismatch))
         step.requests = [.init(database: database, .remove(filter.target)), .init(database: database, .add(again))]
     }
 

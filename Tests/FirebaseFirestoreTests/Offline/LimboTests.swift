@@ -1,4 +1,5 @@
 // Documents of the cache that match a query and that the server has not sent: what the client asks, and what it keeps.
+// And a target with another number of documents than the server counts.
 
 import Basics
 import ClientTestSupport
@@ -71,6 +72,55 @@ struct LimboTests {
         isRefused.withLock { $0 = false }
         #expect(try await secret.getDocument(source: .server).exists)
         #expect(try await secret.getDocument(source: .cache).exists)
+        try await firestore.terminate()
+    }
+
+    /// The messages of a Listen stream on which the target 1 has the document `c/a`.
+    ///
+    /// - Parameter isMiscounted: whether the server then counts no document.
+    private static func listing(isMiscounted: Bool) -> [[UInt8]] {
+        let name = Array("projects/p/databases/(default)/documents/c/a".utf8)
+        let none: [UInt8] = []
+        var messages: [[UInt8]] = []
+        func append(_ write: (inout ByteBuffer) -> Void) {
+            var message = ByteBuffer()
+            write(&message)
+            messages.append(message.copyBytes())
+        }
+        append { writer in
+            ListenResponseWriter.appendChange(
+                .init(prefix: none.byteSpan, path: name.byteSpan), fields: none.byteSpan,
+                createMicroseconds: 1_000_000_000, updateMicroseconds: 1_000_000_000, targets: [1], removed: [],
+                to: &writer)
+        }
+        append { ListenResponseWriter.append(.current, targets: [1], at: 2_000_000_000, to: &$0) }
+        append { ListenResponseWriter.append(.noChange, targets: [], at: 2_000_000_000, to: &$0) }
+        if isMiscounted {
+            append { ListenResponseWriter.appendFilter(target: 1, count: 0, unchanged: nil, to: &$0) }
+            append { ListenResponseWriter.append(.noChange, targets: [], at: 3_000_000_000, to: &$0) }
+        }
+        return messages
+    }
+
+    @Test
+    func `After a wrong count the snapshots are from the cache until the server has listed the target again`()
+        async throws
+    {
+        let database = ScriptedDatabase()
+        let streams = Atomic(0)
+        let server = try FakeServer { call in
+            if call.method != .listen { return database.react(to: call) }
+            let isFirst = streams.add(1, ordering: .relaxed).oldValue == 0
+            return .stream(Self.listing(isMiscounted: isFirst))
+        }
+        let firestore = TestFirestore.make(host: server.address, project: "p")
+        let seen = Mutex<[Bool]>([])
+        firestore.collection("c").addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+            seen.withLock { $0.append(snapshot?.metadata.isFromCache ?? true) }
+        }
+        // The first stream ends without the answer; the next one has it.
+        try await eventually("a second list") { streams.load(ordering: .relaxed) >= 3 }
+        #expect(seen.withLock { $0 } == [false, true, false])
         try await firestore.terminate()
     }
 }

@@ -17,6 +17,7 @@ struct WatchStateTests {
         /// For each event: ids of documents with their update times in seconds; nil for a removed one.
         var snapshots: [[String: Int64?]] = []
         var failures: [StatusCode] = []
+        var mismatchCount = 0
         var requests: [ListenRequest] = []
 
         init() { _ = state.add(1, .documents([])) }
@@ -35,6 +36,7 @@ struct WatchStateTests {
                                     if case .found(let document) = change { seconds = document.updateTime.seconds }
                                     return (String(name.string.split(separator: "/").last ?? ""), seconds)
                                 }))
+                    case .mismatch: mismatchCount += 1
                     case .failure(let error): failures.append(error.code)
                     }
                 }
@@ -161,6 +163,7 @@ struct WatchStateTests {
         try stream.receive(
             Self.changed("d1", 1), Self.changed("d2", 1), Self.target(.current), Self.consistent(1),
             .filter(ListenResponse.ExistenceFilter(target: 1, count: 1)))
+        #expect(stream.mismatchCount == 1)
         #expect(
             stream.requests.map(\.change) == [.remove(1), .add(ListenTarget(.documents([]), id: 1))])
         // The rest of the target that is removed, and the answers to both requests.
