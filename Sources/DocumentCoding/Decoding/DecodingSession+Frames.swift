@@ -61,13 +61,28 @@ extension DecodingSession {
             let frame = unsafe state.pointee.frames + index
             if let slot = unsafe frame.pointee.slot {
                 if unsafe !reclaim(slot) {
-                    if unsafe state.pointee.depth > 0 { return }
+                    if unsafe state.pointee.depth > 0 { return pinParents(from: mark) }
                     unsafe keep(slot)
                 }
                 unsafe frame.pointee.slot = nil
+            } else if unsafe frame.pointee.isKept && state.pointee.depth > 0 {
+                return pinParents(from: mark)
             }
             unsafe state.pointee.entryCount = unsafe frame.pointee.firstEntry
             unsafe state.pointee.frameCount = index
+        }
+    }
+
+    /// The frames from one on stay because a container was kept: their paths must stay the same, too.
+    @inline(never)
+    private func pinParents(from mark: Int) {
+        for index in mark..<(unsafe state.pointee.frameCount) {
+            let parent = unsafe state.pointee.frames[index].parent
+            if parent < 0 || parent >= mark { continue }
+            // Without room for a frame the path is of what is read then.
+            guard let pinned = try? pin(parent) else { return }
+            unsafe state.pointee.frames[pinned].isKept = true
+            unsafe state.pointee.frames[index].parent = pinned
         }
     }
 

@@ -18,6 +18,8 @@
     var index: Int
     /// The key being read is among the session's dynamic keys.
     var hasDynamicKey = false
+    /// A kept container is in what this pinned frame is at.
+    var isKept = false
     /// The key being read is `index` of the table's keys.
     var keyTable: UnsafeMutablePointer<DecodingKeyTable>?
     /// The keyed container lent for this frame.

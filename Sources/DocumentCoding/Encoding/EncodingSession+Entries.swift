@@ -134,6 +134,24 @@ extension EncodingSession {
         unsafe state.pointee.count = start
     }
 
+    /// Takes back an entry whose value is a sentinel. An earlier entry with its name leaves when the map is sorted.
+    @inline(never)
+    func closeSentinel(_ entry: OpenEntry) {
+        let start = UInt32(truncatingIfNeeded: entry.start)
+        let sentinel = EncodedEntry(prefix: entry.prefix, start: start, end: start)
+        let frame = unsafe state.pointee.frames + state.pointee.top
+        let place = unsafe state.pointee.entryCount
+        let repeats = unsafe (frame.pointee.firstEntry..<place).contains { earlier in
+            let earlier = unsafe state.pointee.entries[earlier]
+            return earlier.prefix == sentinel.prefix && compareNames(earlier, sentinel) == 0
+        }
+        if !repeats { return dropPart(from: entry.start) }
+        unsafe frame.pointee.isUnsorted = true
+        if unsafe place == state.pointee.entryCapacity { growEntries() }
+        unsafe (state.pointee.entries + place).initialize(to: sentinel)
+        unsafe state.pointee.entryCount = place &+ 1
+    }
+
     @inline(never)
     private func growEntries() {
         let capacity = unsafe state.pointee.entryCapacity

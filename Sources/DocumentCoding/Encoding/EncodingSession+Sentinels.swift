@@ -16,6 +16,7 @@ extension EncodingSession {
         }
         let path = fieldPath()
         if path.isEmpty { throw invalidValue(fieldValue, "Top-level FieldValue is not allowed.") }
+        forgetSentinels()
         let root = root
         switch fieldValue.operation {
         case .delete: unsafe root.state.pointee.deletedPaths.append(path)
@@ -26,13 +27,24 @@ extension EncodingSession {
         return false
     }
 
-    /// Forgets the sentinels at and below the field being encoded, whose encoding failed.
+    /// Forgets the sentinels at and below the field being encoded, which failed or has another value now.
     func forgetSentinels() {
         let root = root
         if unsafe root.state.pointee.transforms.isEmpty && root.state.pointee.deletedPaths.isEmpty { return }
         let path = fieldPath()
-        unsafe root.state.pointee.transforms.removeAll { $0.path.starts(with: path) }
-        unsafe root.state.pointee.deletedPaths.removeAll { $0.starts(with: path) }
+        unsafe root.state.pointee.transforms.removeAll { $0.path.begins(with: path) }
+        unsafe root.state.pointee.deletedPaths.removeAll { $0.begins(with: path) }
+    }
+
+    /// Forgets the sentinels of fields that have a value: it was encoded after them under the same key.
+    func forgetSentinels(replacedIn fields: RawSpan) {
+        if unsafe state.pointee.transforms.isEmpty && state.pointee.deletedPaths.isEmpty { return }
+        func isReplaced(_ path: [String]) -> Bool {
+            guard let path = try? DocumentModel.FieldPath(segments: path) else { return false }
+            return DocumentBytes.value(at: path, in: fields) != nil
+        }
+        unsafe state.pointee.transforms.removeAll { isReplaced($0.path) }
+        unsafe state.pointee.deletedPaths.removeAll { isReplaced($0) }
     }
 
     private func operationBytes(of fieldValue: FieldValue) throws -> [UInt8] {

@@ -78,6 +78,7 @@ extension FirestoreEncoder {
         // The session's buffer does not change while it is lent.
         let bytes = unsafe UnsafeRawBufferPointer(
             start: session.state.pointee.base + start, count: session.count - start)
+        unsafe session.forgetSentinels(replacedIn: bytes.bytes)
         return try unsafe body(session, bytes.bytes)
     }
 }

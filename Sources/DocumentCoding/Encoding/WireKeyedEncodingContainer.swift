@@ -101,7 +101,7 @@
             if try unsafe session.put(value, record) {
                 session.closeEntry(entry)
             } else {
-                session.dropPart(from: entry.start)
+                session.closeSentinel(entry)
             }
         } catch {
             session.forgetSentinels()

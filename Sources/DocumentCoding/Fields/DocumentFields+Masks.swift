@@ -87,7 +87,7 @@ extension [String] {
     var exact: [UTF8Text] { map { UTF8Text($0) } }
 
     /// Whether the first names are those of another path.
-    fileprivate func begins(with path: [String]) -> Bool { starts(with: path) { $0.hasSameUTF8(as: $1) } }
+    func begins(with path: [String]) -> Bool { starts(with: path) { $0.hasSameUTF8(as: $1) } }
 }
 
 extension WireCursor {

@@ -92,6 +92,49 @@ import Testing
         #expect(try operation(.arrayRemove([])) == [0x3a, 0])
     }
 
+    /// Encodes values under one key, one after the other.
+    private struct Repeated: Encodable {
+        enum Keys: String, CodingKey { case a, b, z }
+        var values: [any Encodable]
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: Keys.self)
+            try container.encode(0, forKey: .z)
+            for value in values { try container.encode(value, forKey: .a) }
+            try container.encode(1, forKey: .b)
+        }
+    }
+
+    @Test func `Of a sentinel and a value under one key the last one is written`() throws {
+        let (stamp, gone) = (FieldValue.serverTimestamp(), FieldValue.delete())
+        let encoder = FirestoreEncoder()
+        for nested in [false, true] {
+            func data(_ values: [any Encodable]) throws -> DocumentWriteData {
+                try encoder.mergeData(
+                    from: nested ? Repeated(values: [Repeated(values: values)]) : Repeated(values: values))
+            }
+            func expected(_ a: Value?) -> MapValue {
+                var fields: MapValue = ["b": 1, "z": 0]
+                if let a { fields["a"] = a }
+                return nested ? ["a": .map(fields), "b": 1, "z": 0] : fields
+            }
+            let path = nested ? ["a", "a"] : ["a"]
+            let name = path.joined(separator: ".")
+            for values: [any Encodable] in [[1, stamp], [gone, stamp], [1, gone, 2, stamp], [["x": 1], stamp]] {
+                let data = try data(values)
+                #expect(try fields(data) == expected(nil))
+                #expect(data.transforms.map(\.path) == [path] && data.mask?.contains(name) == false)
+            }
+            for (values, last) in [([stamp, 7], 7), ([gone, 7], 7), ([5, stamp, 7], 7)] as [([any Encodable], Value)] {
+                let data = try data(values)
+                #expect(try fields(data) == expected(last))
+                #expect(data.transforms.isEmpty && data.mask?.filter { $0 == name }.count == 1)
+            }
+            let removed = try data([stamp, 5, gone])
+            #expect(try fields(removed) == expected(nil))
+            #expect(removed.transforms.isEmpty && removed.mask?.filter { $0 == name }.count == 1)
+        }
+    }
+
     @Test func `A merge names its leaves`() throws {
         let data = try DocumentFields.merge([
             "a": ["b": 1, "c d": ["e": [1, 2]]], "empty": [:] as [String: Any], "gone": FieldValue.delete(),
