@@ -58,8 +58,8 @@ package struct Patience {
 
 /// Asks again and again until `condition` holds.
 ///
-/// - Parameter what: the condition in words, read after "until". It is evaluated when the wait has failed, so that it can
-///   have what a log contains then.
+/// - Parameter what: the condition in words, read after "until". It is evaluated when the wait has failed, so that it
+///   can have what a log contains then.
 /// - Throws: ``WaitedTooLong``, or what `condition` throws.
 package func waitUntil(_ what: @autoclosure () -> String, _ condition: () throws -> Bool) throws {
     var patience = Patience()

@@ -38,6 +38,9 @@ struct BaseAnnouncement {
         return true
     }
 
+    /// The base was received, and the log after it is being read.
+    mutating func noteComplete() { _ = note(Int(clamping: base.byteCount)) }
+
     /// What was announced under an address that no server has goes.
     func end() { _ = try? session.run(tables.endingAnnouncement) }
 }

@@ -205,13 +205,15 @@ private struct ClusterToDirectory {
             // An earlier attempt has locked the servers out, and may have been killed: this one takes its place.
             if row.level >= StoreTables.leavingLevel { try lockOut.begin(session) { try checkLevel($0) } }
             try RestorePlacing.run(directory) { copy in
-                let reader = try fetchBase(row, to: copy, &line)
+                // The log after the base is kept as long as that is announced.
+                var (reader, announcement) = try fetchBase(row, to: copy, &line)
+                defer { announcement?.end() }
                 let store = try open(copy)
                 defer { store.close() }
-                try copyLog(reader, to: store, endsBelow: Self.groupsLeftMax, &line)
+                try copyLog(reader, to: store, endsBelow: Self.groupsLeftMax, &announcement, &line)
                 if !lockOut.hasBegun { try lockOut.begin(session) { try checkLevel($0) } }
                 // Nothing is appended any more.
-                try copyLog(reader, to: store, endsBelow: 1, &line)
+                try copyLog(reader, to: store, endsBelow: 1, &announcement, &line)
                 // Clients have times up to the ceiling, and the clock of this machine may be late.
                 try store.endFollowing(above: lockOut.ceiling)
                 store.close()
@@ -272,26 +274,30 @@ private struct ClusterToDirectory {
 
     /// Makes the copy from the newest base that is sound and that the log continues, or from nothing if the log has
     /// everything.
+    /// - Returns: the log after it, and the announcement of the base; nil without a base.
     private func fetchBase(
         _ row: StoreRow, to copy: String, _ line: inout ProgressLine
-    ) throws -> LogReader {
+    ) throws -> (LogReader, BaseAnnouncement?) {
         let mark: (String) throws -> Void = {
             try ClusterFile.writeHistory(row.lease.store, timeline: row.timeline, in: $0)
         }
         let bases = StoreBases(tables, directory: basesDirectory, of: row.lease.store)
         var problem: StorageError?
         for base in try bases.continued(session) {
+            let total = Int(clamping: base.byteCount)
+            var announcement = BaseAnnouncement(base, tables, session)
             do {
-                let total = Int(clamping: base.byteCount)
-                var announcement = BaseAnnouncement(base, tables, session)
-                defer { announcement.end() }
                 try bases.fetch(base, session, to: copy, marking: mark) { bytes in
                     _ = announcement.note(bytes)
                     line.update(WorkProgress("fetching the base", done: bytes, total: total, .bytes))
                 }
-                return LogReader(session, tables, of: row.lease.store, after: base.place)
-            } catch let error as StorageError where [.corrupt, .refused].contains(error.code) {
-                problem = problem ?? error
+                return (LogReader(session, tables, of: row.lease.store, after: base.place), announcement)
+            } catch {
+                announcement.end()
+                guard let failure = error as? StorageError, [.corrupt, .refused].contains(failure.code) else {
+                    throw error
+                }
+                problem = problem ?? failure
                 try Directory.removeAll(copy)
             }
         }
@@ -300,16 +306,18 @@ private struct ClusterToDirectory {
             throw CommandFailure("\(bases.nothingContinues): a server that leads it makes another one")
         }
         try mark(copy)
-        return LogReader(session, tables, of: row.lease.store, after: .start)
+        return (LogReader(session, tables, of: row.lease.store, after: .start), nil)
     }
 
     /// Applies the groups that the log has, until fewer than a number come at once.
     private func copyLog(
-        _ reader: LogReader, to store: DocumentStore, endsBelow limit: Int, _ line: inout ProgressLine
+        _ reader: LogReader, to store: DocumentStore, endsBelow limit: Int, _ announcement: inout BaseAnnouncement?,
+        _ line: inout ProgressLine
     ) throws {
         let start = reader.place.sequence
         let last = max(start, try tables.lastSequence(session))
         while true {
+            announcement?.noteComplete()
             line.update(
                 WorkProgress(
                     "applying the log", done: Int(reader.place.sequence - start), total: Int(last - start), .entries))

@@ -54,7 +54,8 @@ final class PatroniDatabase: ClusterDatabase, @unchecked Sendable {
 
     private func expectStandby() async throws {
         try await eventually("there is a synchronous standby: \(members.map { $0.log.suffix(2_000) })") {
-            members.contains { $0.isSynchronousStandby }
+            for member in members where member.hasOldState { try member.restart() }
+            return members.contains { $0.isSynchronousStandby }
         }
     }
 
@@ -182,6 +183,20 @@ private final class PatroniMember {
         let process = HearthProcess(Array(words.dropFirst()), executable: words[0], host: host)
         try process.start()
         self.process = process
+    }
+
+    /// Patroni before 3.1 may keep an old state of etcd after it stood still, and then finds no synchronous standby.
+    /// Its operator restarts it (docs/scale.md).
+    var hasOldState: Bool {
+        log.components(separatedBy: "Synchronous replication key updated by someone else").count > 4
+    }
+
+    /// Patroni begins again, and PostgreSQL continues.
+    func restart() throws {
+        print("cluster: Patroni \(name) is restarted")
+        process?.signal(SIGKILL)
+        try waitUntil("it has ended") { process?.isRunning != true }
+        try start()
     }
 
     /// The process identifier of PostgreSQL; nil if it does not run.
