@@ -53,6 +53,17 @@ extension RawSpan {
             == word
     }
 
+    /// Offset of the last `byte` at or after `start`, or nil.
+    package func lastOffset(of byte: UInt8, from start: Int = 0) -> Int? {
+        precondition(start >= 0, "byte offset out of bounds")
+        var offset = byteCount
+        while offset > start {
+            offset -= 1
+            if self[byteAt: offset] == byte { return offset }
+        }
+        return nil
+    }
+
     /// Offset of the first `byte` at or after `start`, or nil.
     @usableFromInline
     package func firstOffset(of byte: UInt8, from start: Int = 0) -> Int? {

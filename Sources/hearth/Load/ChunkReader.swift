@@ -1,3 +1,5 @@
+import Basics
+
 /// Consecutive lines of the input.
 struct Chunk: Sendable {
     /// Whole lines; the last line of the input may lack its line feed.
@@ -124,7 +126,7 @@ final class ChunkReader {
             if searched == 0 { try checkStart(bytes) }
             // What follows may be there already, since some sources give more than they are asked for.
             let end = min(limit, bytes.count)
-            if let lineFeed = bytes[searched..<end].lastIndex(of: 0x0A) {
+            if let lineFeed = bytes.byteSpan.extracting(0..<end).lastOffset(of: 0x0A, from: searched) {
                 rest = Array(bytes[(lineFeed + 1)...])
                 bytes.removeSubrange((lineFeed + 1)...)
                 return makeChunk(bytes)
@@ -146,7 +148,7 @@ final class ChunkReader {
         }
         rest = Array(bytes[count...])
         while true {
-            let end = rest.firstIndex(of: 0x0A).map { $0 + 1 } ?? rest.count
+            let end = rest.byteSpan.firstOffset(of: 0x0A).map { $0 + 1 } ?? rest.count
             chunk.longLineBytes += end
             let hasEnd = end > 0 && rest[end - 1] == 0x0A
             rest.removeFirst(end)

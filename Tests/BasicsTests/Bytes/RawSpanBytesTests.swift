@@ -5,6 +5,13 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct RawSpanBytesTests {
+    @Test func `The last of a byte is found from a start on`() {
+        let bytes = Array("a\nb\nc".utf8)
+        let found = (0...6).map { bytes.span.bytes.lastOffset(of: 0x0A, from: $0) }
+        #expect(found == [3, 3, 3, 3, nil, nil, nil])
+        #expect(bytes.span.bytes.extracting(0..<0).lastOffset(of: 0x0A) == nil)
+    }
+
     @Test func `The first of a byte is found at every place, length and start`() {
         // Neighbours of the byte that is sought, for a subtraction may borrow from them; the ends of the range; high
         // bits.

@@ -183,7 +183,7 @@ struct LoadInputTests {
     @Test(arguments: ["plain", "array"])
     func `Lines that are too long are put aside, and what comes after them is loaded`(form: String) throws {
         let server = try ServerProcess(data: directory.path(of: "data"))
-        let long = "{\"s\":\"\(String(repeating: "x", count: 20 << 20))\"}"
+        let long = "{\"s\":\"\(String(repeating: "x", count: 17 << 20))\"}"
         let lines = [#"{"__name__":"a"}"#, long, #"{"__name__":"b"}"#, long]
         func write(_ lines: [String]) throws -> String {
             let text = form == "array" ? "[\(lines.joined(separator: ",\n"))]" : lines.joined(separator: "\n")
@@ -211,8 +211,8 @@ struct LoadInputTests {
 
     @Test(arguments: ["plain", "array"])
     func `A load that is resumed after a line that is too long has the chunks of the load before`(form: String) throws {
-        let long = String(repeating: "x", count: 20 << 20)
-        let lines = ["1", long, "2", "3", long, long]
+        let long = String(repeating: "x", count: 17 << 20)
+        let lines = ["1", long, "2", "3", long]
         let text = form == "array" ? "[\(lines.joined(separator: ","))]" : lines.joined(separator: "\n")
         let path = try write(form, Array(text.utf8))
         func chunks(_ start: (offset: Int, line: Int)) throws -> [[Int]] {
@@ -225,12 +225,12 @@ struct LoadInputTests {
             return chunks
         }
         let all = try chunks((0, 0))
-        #expect(all.map { $0[1] } == [1, 2, 3, 5, 6])
+        #expect(all.map { $0[1] } == [1, 2, 3, 5])
         let after = form == "array" ? 1 : 0
         let line = long.utf8.count + 1
-        #expect(all.map { $0[3] } == [0, line, 0, line, line - 1 + after])
-        for (index, chunk) in all.enumerated() {
-            #expect(try chunks((chunk[0], chunk[1] - 1)) == Array(all[index...]), "chunk \(index)")
+        #expect(all.map { $0[3] } == [0, line, 0, line - 1 + after])
+        for index in 1...2 {
+            #expect(try chunks((all[index][0], all[index][1] - 1)) == Array(all[index...]), "chunk \(index)")
         }
     }
 
