@@ -117,6 +117,8 @@ package struct ServerTLS: Sendable {
 
     /// When the certificate for new connections expires, in seconds since 1970; nil if it does not.
     package var certificateExpires: Int64? { context().certificateExpires }
+    /// When the first revocation list for new connections expires, in seconds since 1970; nil if none does.
+    package var revocationListExpires: Int64? { context().revocationListExpires }
 }
 
 /// How connections reach the loops of a server.

@@ -48,9 +48,9 @@ extension TLSPeer {
     }
 }
 
-/// When a certificate expires, in seconds since 1970; nil if its date is not one.
-func expiry(_ certificate: OpaquePointer) -> Int64? {
+/// A time of a certificate or a revocation list, in seconds since 1970; nil if it is missing or not one.
+func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
     var date = unsafe tm()
-    guard unsafe ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &date) == 1 else { return nil }
+    guard let time = unsafe time, unsafe ASN1_TIME_to_tm(time, &date) == 1 else { return nil }
     return Int64(unsafe timegm(&date))
 }

@@ -27,6 +27,9 @@ package final class TLSContext: @unchecked Sendable {
     let ticketKeys: TicketKeys?
     /// When the own certificate expires, in seconds since 1970; nil without a certificate.
     package private(set) var certificateExpires: Int64?
+    /// When the first of the revocation lists expires, in seconds since 1970; nil without one. Then all certificates of
+    /// its authority are refused.
+    package private(set) var revocationListExpires: Int64?
 
     private init(
         role: Role, minimum: TLSVersion, protocols: [String], credential: TLSCredential?, ticketKeys: TicketKeys?
@@ -102,7 +105,7 @@ package final class TLSContext: @unchecked Sendable {
                 unsafe count == 1
                 ? SSL_CTX_use_certificate(context, certificate) : hearth_tls_add_chain(context, certificate)
             if isDone != 1 { throw .taken(.configuration, "certificate \(count) of the certificate file") }
-            if count == 1 { certificateExpires = unsafe expiry(certificate) }
+            if count == 1 { certificateExpires = unsafe seconds(X509_get0_notAfter(certificate)) }
         }
         var key = try PEM(credential.key, "the key file")
         try unsafe key.privateKey("the key file") { key throws(TLSError) in
@@ -148,6 +151,8 @@ package final class TLSContext: @unchecked Sendable {
             guard unsafe X509_STORE_add_crl(SSL_CTX_get_cert_store(context), list) == 1 else {
                 throw .taken(.configuration, what)
             }
+            guard let end = unsafe seconds(X509_CRL_get0_nextUpdate(list)) else { return }
+            revocationListExpires = min(revocationListExpires ?? end, end)
         }
         let flags = X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL
         unsafe X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), UInt(flags))

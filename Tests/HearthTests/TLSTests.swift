@@ -157,6 +157,32 @@ struct TLSTests {
     }
 
     @Test
+    func `A revocation list that has expired refuses all clients of its authority, and is logged`() throws {
+        let clients = TestAuthority("clients")
+        func list(_ seconds: ClosedRange<Int>) throws -> String {
+            try write("clients.crl", clients.revocationList([], valid: seconds))
+        }
+        let authorities = try ["--tls-client-ca", write("clients.pem", clients.certificate)]
+        let server = try serve(flags() + authorities + ["--tls-client-crl", list(-60...30 * 86_400)])
+        #expect(!server.process.errors.contains("event=revocation_list_expires"))
+        let issued = clients.issue(["URI:spiffe://tests/client"])
+        let arguments = try [
+            "-s", "-g", "--cacert", write("ca.pem", authority.certificate), "--cert",
+            write("client.pem", issued.certificate), "--key", write("client.key", issued.key.privatePEM),
+            "https://localhost:\(server.port)/metrics",
+        ]
+        let prefix = "hearth_tls_crl_expiry_seconds "
+        let line = try run("curl", arguments).output.split(separator: "\n").first { $0.hasPrefix(prefix) }
+        let end = try #require(line.flatMap { Double($0.dropFirst(prefix.count)) })
+        #expect(abs(end - Date().timeIntervalSince1970 - 30 * 86_400) < 86_400)
+        _ = try list(-7200 ... -60)
+        server.process.signal(SIGHUP)
+        #expect(server.process.waitForError("all certificates of clients of its authority are refused"))
+        #expect(try run("curl", arguments).status != 0)
+        #expect(server.stop() == 0)
+    }
+
+    @Test
     func `--tls-minimum 1.3 refuses TLS 1.2`() throws {
         let server = try serve(flags() + ["--tls-minimum", "1.3"])
         let arguments = try [

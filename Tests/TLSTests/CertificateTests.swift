@@ -1,5 +1,6 @@
 // Which certificates and keys are accepted.
 
+import Foundation
 import TLS
 import TLSTestSupport
 import TestSupport
@@ -157,6 +158,9 @@ import Testing
         let other = TestAuthority("Other").issue(["URI:urn:good"])
         let list = authority.revocationList([revoked.serial])
         #expect(try handshake(good, isRequired: isRequired, lists: list).isOpen)
+        let clients = TLSClientVerification(authorities: authority.certificate, revocationLists: list)
+        let end = try site.server { $0.clients = clients }.revocationListExpires
+        #expect(end.map { abs($0 - Int64(Date().timeIntervalSince1970) - 86_400) < 3_600 } == true)
         #expect(try handshake(revoked, isRequired: isRequired).isOpen)
         let cases: [(TestCertificate, [UInt8]?, String)] = [
             (revoked, list, "revoked"), (expired, nil, "expired"), (other, nil, "unable to get local issuer"),

@@ -26,8 +26,8 @@ final class MetricsPage: Sendable {
     private let memoryBudget: Int?
     /// Requests that limits of callers have refused, by limit.
     private let limited: @Sendable () -> [(label: String, count: UInt64)]
-    /// When the certificate of the server expires, in seconds since 1970; nil if never, or without TLS.
-    private let certificateExpires: @Sendable () -> Int64?
+    /// What new connections are secured with; nil without TLS.
+    private let tls: ServerTLS?
     /// Set once the server runs, before which nobody asks.
     private let server = Mutex<SocketServer?>(nil)
     /// Seconds since 1970 at which the server was started.
@@ -37,15 +37,15 @@ final class MetricsPage: Sendable {
     ///   - sessions: those of WebChannel.
     ///   - collections: what is known of collections.
     ///   - limited: requests that limits of callers have refused, by limit.
-    ///   - certificateExpires: when the certificate of the server expires, in seconds since 1970; nil if never.
+    ///   - tls: what new connections are secured with; nil without TLS.
     init(
         counters: [ServiceCounters], _ stores: [ServedStore], sessions: WebChannelTable, version: String,
         collections: CollectionTable, listenerBytesMax: Int = 0, memoryBudget: Int? = nil,
         limited: @escaping @Sendable () -> [(label: String, count: UInt64)] = { [] },
-        certificateExpires: @escaping @Sendable () -> Int64? = { nil }
+        tls: ServerTLS? = nil
     ) {
         self.limited = limited
-        self.certificateExpires = certificateExpires
+        self.tls = tls
         self.collections = collections
         self.listenerBytesMax = listenerBytesMax
         self.memoryBudget = memoryBudget
@@ -121,7 +121,11 @@ final class MetricsPage: Sendable {
         page.family(
             "hearth_tls_certificate_expiry_seconds", .gauge,
             "When the certificate expires, in seconds since 1970; infinite if it does not, and without TLS.")
-        page.append("", [], certificateExpires().map(String.init) ?? "+Inf")
+        page.append("", [], tls?.certificateExpires.map(String.init) ?? "+Inf")
+        page.family(
+            "hearth_tls_crl_expiry_seconds", .gauge,
+            "When the first revocation list expires, in seconds since 1970; infinite without one.")
+        page.append("", [], tls?.revocationListExpires.map(String.init) ?? "+Inf")
         page.single("hearth_web_sessions_open", .gauge, "Open WebChannel sessions.", sessions.count)
         page.single("hearth_web_session_bytes", .gauge, "Bytes that WebChannel sessions hold.", sessions.heldBytesTotal)
         page.single("hearth_calls_open", .gauge, "Open calls.", transport.callsOpen)

@@ -175,7 +175,7 @@ package final class DatabaseServer: Sendable {
                 listenerBytesMax: group.loops.count * configuration.service.listeners.heldBytesMax,
                 memoryBudget: configuration.memoryBudget,
                 limited: { [authorization = configuration.authorization] in authorization?.limitedRequests ?? [] },
-                certificateExpires: { [tls = configuration.transport.tls] in tls?.certificateExpires })
+                tls: configuration.transport.tls)
             let readiness = Readiness(stores)
             let pages = ServerPages(readiness: readiness, metrics: metrics)
             var http = configuration.http

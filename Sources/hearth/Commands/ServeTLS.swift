@@ -68,22 +68,31 @@ final class ServeTLS: Sendable {
     /// What connections are secured with.
     var acceptance: ServerTLS { ServerTLS { [self] in context.withLock { $0 } } }
 
-    private static let warningSeconds: Int64 = 7 * 86_400
+    private static let warningSeconds: (certificate: Int64, list: Int64) = (7 * 86_400, 86_400)
 
-    /// Logs that the certificate has expired, or is about to.
+    /// Logs that the certificate or a revocation list has expired, or is about to.
     func warnOfExpiry(_ log: Log) {
         let now = Int64(clamping: SystemClock.microseconds() / 1_000_000)
-        guard let end = context.withLock({ $0.certificateExpires }), end < now + Self.warningSeconds else { return }
-        let message =
-            end < now
-            ? "clients refuse an expired certificate: replace the files and send SIGHUP"
-            : "replace the files and send SIGHUP before that"
-        log(.warning, "certificate_expires", ["until": expires, "message": message])
+        let (certificate, list) = context.withLock { ($0.certificateExpires, $0.revocationListExpires) }
+        func warn(_ event: StaticString, _ end: Int64?, within seconds: Int64, _ expired: String) {
+            guard let end, end < now + seconds else { return }
+            let message =
+                end < now
+                ? "\(expired): replace the files and send SIGHUP" : "replace the files and send SIGHUP before that"
+            log(.warning, event, ["until": Self.text(end), "message": message])
+        }
+        warn(
+            "certificate_expires", certificate, within: Self.warningSeconds.certificate,
+            "clients refuse an expired certificate")
+        warn(
+            "revocation_list_expires", list, within: Self.warningSeconds.list,
+            "all certificates of clients of its authority are refused")
     }
 
     /// When the certificate expires, as RFC 3339 writes it, without the zone UTC.
-    var expires: String {
-        guard let seconds = context.withLock({ $0.certificateExpires }) else { return "never" }
+    var expires: String { context.withLock { $0.certificateExpires }.map(Self.text) ?? "never" }
+
+    private static func text(_ seconds: Int64) -> String {
         var text: [UInt8] = []
         CalendarDate(secondsSinceEpoch: seconds).appendRFC3339(to: &text)
         return String(decoding: text, as: UTF8.self)
