@@ -148,11 +148,11 @@ final class ChunkReader {
         }
         rest = Array(bytes[count...])
         while true {
-            let end = rest.byteSpan.firstOffset(of: 0x0A).map { $0 + 1 } ?? rest.count
+            let lineFeed = rest.byteSpan.firstOffset(of: 0x0A)
+            let end = lineFeed.map { $0 + 1 } ?? rest.count
             chunk.longLineBytes += end
-            let hasEnd = end > 0 && rest[end - 1] == 0x0A
             rest.removeFirst(end)
-            if hasEnd || isAtEnd { break }
+            if lineFeed != nil || isAtEnd { break }
             try read(into: &rest, atMost: Self.readBytes)
         }
         offset += chunk.longLineBytes
