@@ -68,6 +68,9 @@ package struct Order: Sendable, Equatable {
         self.field = field
         self.direction = direction
     }
+
+    /// The order of the same field in the opposite direction.
+    package var reversed: Order { Order(field: field, direction: direction == .ascending ? .descending : .ascending) }
 }
 
 /// A sort direction. The wire's "unspecified" means ascending.

@@ -52,7 +52,7 @@ extension Firestore {
             }
             let read = SyncEngine.QueryRead(
                 request: RunQueryRequest(parent: parent, query: structured), plan: plan,
-                orders: definition.effectiveOrders, isReversed: definition.isReversed)
+                isReversed: definition.isReversed)
             engine.run(read, source: source, cancellation: cancellation) { result in
                 completion(
                     result.map { found in

@@ -80,7 +80,6 @@ extension SyncEngine.Subject {
         let definition = query.definition
         self.init(
             kind: .query(parent: query.firestore.parentName(of: definition), definition.structuredQuery()),
-            isReversed: definition.isReversed, limit: definition.limit.map { Int($0.count) },
-            orders: definition.effectiveOrders)
+            isReversed: definition.isReversed, limit: definition.limit.map { Int($0.count) })
     }
 }

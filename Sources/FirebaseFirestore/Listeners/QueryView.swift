@@ -1,6 +1,7 @@
 import Basics
 import DocumentModel
 import Foundation
+internal import QueryEngine
 
 /// The results of a query that is listened to, in the query's order. A copy is cheap, and a change of a row costs
 /// O(log n).
@@ -14,8 +15,17 @@ struct QueryView {
     /// The results in order, until something changes: many listeners see one snapshot only.
     private var unindexed: [SnapshotRow]?
 
-    /// - Parameter orders: the complete order of the query, or empty for a view of one document.
+    /// - Parameter orders: the complete order of a query, or empty for a view of one document. Every row has the fields
+    ///   of it.
     init(orders: [DocumentModel.Order]) { self.orders = orders }
+
+    /// A view of the results of a query.
+    ///
+    /// - Parameter isReversed: whether the view has the opposite order.
+    init(_ plan: QueryPlan, isReversed: Bool) {
+        let orders = plan.order.components
+        self.init(orders: isReversed ? orders.map(\.reversed) : orders)
+    }
 
     var rows: RowList { unindexed.map { RowList($0) } ?? RowList(tree) }
     var count: Int { unindexed?.count ?? tree.count }

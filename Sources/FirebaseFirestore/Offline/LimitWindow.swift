@@ -38,17 +38,14 @@ struct LimitWindow {
     private let limit: ViewLimit
     /// Whether the last results are shown instead of the first: all is mirrored.
     private let isReversed: Bool
-    private let orders: [DocumentModel.Order]
     private var view: QueryView
     /// The key of the last row that was read from the cache; nil if the window has all results.
     private var bound: [UInt8]?
 
-    /// - Parameter orders: the complete order of the query.
-    init(_ limit: ViewLimit, isReversed: Bool, orders: [DocumentModel.Order]) {
+    init(_ limit: ViewLimit, isReversed: Bool) {
         self.limit = limit
         self.isReversed = isReversed
-        self.orders = orders
-        view = QueryView(orders: orders)
+        view = QueryView(limit.widerPlan, isReversed: isReversed)
     }
 
     var count: Int { view.count }
@@ -72,7 +69,7 @@ struct LimitWindow {
     ///   - rows: the first results of the wider query over the cache, in the order of the query.
     ///   - shown: what stands for some documents of the cache.
     mutating func refill(_ rows: [SnapshotRow], showing shown: [UTF8Text: VisibleDocument]) {
-        view = QueryView(orders: orders)
+        view = QueryView(limit.widerPlan, isReversed: isReversed)
         fill(rows, limit: limit.widerCount)
         var changes: [UTF8Text: VisibleDocument?] = [:]
         for (name, document) in shown where view.document(name) != nil { changes[name] = document }

@@ -178,7 +178,6 @@ extension SyncEngine {
     struct QueryRead: Sendable {
         let request: RunQueryRequest
         let plan: QueryPlan
-        let orders: [DocumentModel.Order]
         /// The last documents of the order instead of the first.
         let isReversed: Bool
 
@@ -261,7 +260,7 @@ extension SyncEngine {
 
     /// The documents in the order of a query, as many as it has.
     private func rows(of query: QueryRead, _ found: [UTF8Text: VisibleDocument?]) -> [SnapshotRow] {
-        var view = QueryView(orders: query.orders)
+        var view = QueryView(query.plan, isReversed: query.isReversed)
         _ = view.apply(found)
         let rows = Array(view.rows)
         guard let limit = query.plan.limit, rows.count > limit else { return rows }

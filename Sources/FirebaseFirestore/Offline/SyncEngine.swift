@@ -37,7 +37,6 @@ final class SyncEngine: @unchecked Sendable {
         /// The last documents of the order instead of the first.
         var isReversed = false
         var limit: Int?
-        var orders: [DocumentModel.Order] = []
 
         /// Bytes that identify the subject in the store.
         func canonical(_ database: DatabaseName) -> [UInt8] {
@@ -329,7 +328,7 @@ final class SyncEngine: @unchecked Sendable {
     private func channel(of subject: Subject) throws(RequestError) -> Channel {
         let canonical = subject.canonical(database)
         if let channel = channelsOfSubject[canonical] { return channel }
-        let view = SyncView(try Self.viewSubject(subject), orders: subject.orders)
+        let view = SyncView(try Self.viewSubject(subject))
         let channel = Channel(nextChannel, subject, canonical, view)
         try channel.view.load(from: store)
         if readQueries.contains(canonical) { channel.view.hasCachedResult = true }

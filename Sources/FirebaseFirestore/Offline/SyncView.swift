@@ -76,12 +76,13 @@ struct SyncView {
     /// Whether the cache has a whole result of the query, maybe an old one.
     var hasCachedResult = false
 
-    /// - Parameter orders: the complete order of the query, or empty for a document.
-    init(_ subject: Subject, orders: [DocumentModel.Order]) {
+    init(_ subject: Subject) {
         self.subject = subject
-        view = QueryView(orders: orders)
-        if case .query(_, let isReversed, let limit?) = subject {
-            window = LimitWindow(limit, isReversed: isReversed, orders: orders)
+        switch subject {
+        case .document: view = QueryView(orders: [])
+        case .query(let plan, let isReversed, let limit):
+            view = QueryView(plan, isReversed: isReversed)
+            if let limit { window = LimitWindow(limit, isReversed: isReversed) }
         }
     }
 

@@ -39,10 +39,7 @@ private struct QueryStages {
         guard let limit = query.limit else { return stages + [sort(orders)] }
         let bound = stage("limit", [.value(Int64(limit.count))])
         guard limit.side == .last else { return stages + [sort(orders), bound] }
-        let reversed = orders.map {
-            Order(field: $0.field, direction: $0.direction == .ascending ? .descending : .ascending)
-        }
-        return stages + [sort(reversed), bound, sort(orders)]
+        return stages + [sort(orders.map(\.reversed)), bound, sort(orders)]
     }
 
     private func stage(_ name: String, _ arguments: [PipelineNode]) -> NodeCall {

@@ -1,5 +1,6 @@
 import Basics
 import DocumentModel
+internal import QueryEngine
 
 /// A query of the client API as a value: scope, filters, orders, cursors and limits.
 ///
@@ -49,7 +50,7 @@ struct QueryDescription: Equatable, Sendable {
     var effectiveOrders: [DocumentModel.Order] {
         var result = orders
         let direction = orders.last?.direction ?? .ascending
-        let inequalities = Set(filters.flatMap(\.inequalityFields))
+        let inequalities = filters.reduce(into: Set()) { $0.formUnion($1.inequalityFields) }
         for field in inequalities.sorted() where !field.isDocumentName && !result.contains(where: { $0.field == field })
         {
             result.append(Order(field: field, direction: direction))
@@ -75,9 +76,7 @@ struct QueryDescription: Equatable, Sendable {
             query.orderBy = effectiveOrders
         }
         if isReversed {
-            query.orderBy = query.orderBy.map {
-                Order(field: $0.field, direction: $0.direction == .ascending ? .descending : .ascending)
-            }
+            query.orderBy = query.orderBy.map(\.reversed)
             // The end of the order is the start of the reversed one; what was just before is now just after.
             query.startAt = endAt.map { Cursor(values: $0.values, before: !$0.before) }
             query.endAt = startAt.map { Cursor(values: $0.values, before: !$0.before) }
@@ -92,17 +91,6 @@ extension DocumentModel.Filter {
         switch self {
         case .and(let parts), .or(let parts): parts.flatMap(\.leaves)
         case .field, .unary: [self]
-        }
-    }
-
-    /// Fields that the condition compares other than for equality; they are ordered by implicitly.
-    var inequalityFields: [DocumentModel.FieldPath] {
-        leaves.compactMap { leaf in
-            switch leaf {
-            case .field(let path, let relation, _) where relation.isRange || relation.isExclusion: path
-            case .unary(let path, let test) where test.isExclusion: path
-            default: nil
-            }
         }
     }
 }

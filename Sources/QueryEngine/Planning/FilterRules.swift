@@ -1,8 +1,8 @@
 // The rules that a filter as a whole must keep. Source: semantics page, section 5, "Standard rules"; the comments of
 // `StructuredQuery.FieldFilter.Operator` in the public schema. What we relax is listed in `docs/queries.md`.
 
-import Basics
-import DocumentModel
+internal import Basics
+package import DocumentModel
 
 /// What a filter comes down to in disjunctive normal form, counted without expanding it.
 struct FilterShape: Sendable, Equatable {
@@ -146,15 +146,7 @@ enum FilterRules {
         }
     }
 
-    /// The fields that a range or an exclusion bounds, in all branches.
-    static func inequalityFields(of filter: Filter) -> Set<FieldPath> {
-        var exclusions = 0
-        var fields: Set<FieldPath> = []
-        collect(filter, &exclusions, &fields)
-        return fields
-    }
-
-    private static func collect(_ filter: Filter, _ exclusions: inout Int, _ fields: inout Set<FieldPath>) {
+    fileprivate static func collect(_ filter: Filter, _ exclusions: inout Int, _ fields: inout Set<FieldPath>) {
         switch filter {
         case .and(let parts), .or(let parts):
             for part in parts { collect(part, &exclusions, &fields) }
@@ -184,6 +176,16 @@ enum FilterRules {
         case .and(let parts), .or(let parts): parts.contains(where: usesName)
         case .field(let path, _, _), .unary(let path, _): path.isDocumentName
         }
+    }
+}
+
+extension Filter {
+    /// The fields that a range or an exclusion bounds, in all branches: the order of the results has them implicitly.
+    package var inequalityFields: Set<FieldPath> {
+        var exclusions = 0
+        var fields: Set<FieldPath> = []
+        FilterRules.collect(self, &exclusions, &fields)
+        return fields
     }
 }
 

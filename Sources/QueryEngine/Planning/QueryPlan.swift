@@ -177,7 +177,7 @@ package struct QueryPlan: Sendable {
         }
         let order = try EffectiveOrder(
             explicit: query.orderBy,
-            inequalityFields: isUnordered ? [] : condition.map(FilterRules.inequalityFields) ?? [],
+            inequalityFields: isUnordered ? [] : condition?.inequalityFields ?? [],
             totalled: totalling ?? [],
             isByName: scope.isBelowDocument || (condition.map(FilterRules.usesName) ?? false))
         let nearest = try query.findNearest.map { (stage) throws(RequestError) in

@@ -104,8 +104,7 @@ import Testing
             let root = configuration.database.documentsRoot
             let read = SyncEngine.QueryRead(
                 request: RunQueryRequest(parent: root, query: query),
-                plan: try QueryPlan(query, parent: Array(root.utf8).byteSpan),
-                orders: [Order(field: .documentName, direction: .ascending)], isReversed: false)
+                plan: try QueryPlan(query, parent: Array(root.utf8).byteSpan), isReversed: false)
             let results = Mutex<[Result<[String], RequestError>]>([])
             engine.run(read, source: source, cancellation: nil) { result in
                 results.withLock { $0.append(result.map { $0.rows.map { String($0.name.dropFirst(root.count + 3)) } }) }

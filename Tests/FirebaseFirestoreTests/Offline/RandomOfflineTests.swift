@@ -1,5 +1,5 @@
-// Random writes and queries of a client that is offline, restarted and online again, against a server that has had the
-// same writes.
+// Random writes and queries of a client that is offline, restarted and online again: against a server that has had the
+// same writes, and beside another client.
 
 import Basics
 import DocumentModel
@@ -197,10 +197,14 @@ private final class Shown: Sendable {
     private struct State {
         var rows: [String] = []
         var isFromCache = true
+        var isPending = false
         var problem: String?
     }
 
     private let state = Mutex(State())
+    let includesMetadataChanges: Bool
+
+    init(includesMetadataChanges: Bool = true) { self.includesMetadataChanges = includesMetadataChanges }
 
     /// A snapshot; its changes must lead from the one before to it.
     func take(_ snapshot: QuerySnapshot?, _ error: (any Error)?) {
@@ -211,18 +215,27 @@ private final class Shown: Sendable {
             }
             var rows = state.rows
             for change in snapshot.documentChanges {
-                if change.type != .added { rows.remove(at: Int(change.oldIndex)) }
-                if change.type != .removed { rows.insert(Self.row(change.document), at: Int(change.newIndex)) }
+                let (old, new) = (Int(change.oldIndex), Int(change.newIndex))
+                if change.type != .added, rows.indices.contains(old) { rows.remove(at: old) }
+                if change.type != .removed, new <= rows.count { rows.insert(Self.row(change.document), at: new) }
             }
             state.rows = Self.rows(snapshot)
             state.isFromCache = snapshot.metadata.isFromCache
-            if rows != state.rows { state.problem = "the changes give \(rows), not \(state.rows)" }
+            state.isPending = snapshot.metadata.hasPendingWrites
+            if rows != state.rows, state.problem == nil {
+                state.problem = "the changes give \(rows), not \(state.rows)"
+            }
         }
     }
 
     var rows: [String] { state.withLock { $0.rows } }
     var isFromCache: Bool { state.withLock { $0.isFromCache } }
     var problem: String? { state.withLock { $0.problem } }
+
+    /// Whether these rows are shown; as those of the server, if the listener learns that.
+    func shows(_ rows: [String]) -> Bool {
+        state.withLock { $0.rows == rows && (!includesMetadataChanges || !$0.isFromCache && !$0.isPending) }
+    }
 
     static func rows(_ snapshot: QuerySnapshot) -> [String] { snapshot.documents.map(row) }
 
@@ -363,5 +376,82 @@ struct RandomOfflineTests {
         }
         for store in [offline, online, other] { try await store.terminate() }
         #expect(own.stop() && model.stop())
+    }
+
+    @Test(arguments: seeds)
+    func `After any writes, outages and restarts beside another client listeners show what the server has`(
+        seed: UInt64
+    ) async throws {
+        print("HEARTH_OFFLINE_SEED=\(seed)")
+        var program = RandomProgram(random: SeededGenerator(seed: seed))
+        let database = try TestBackend.memory.start()
+        let other = open(database)
+        var client = open(database, cache: "cache")
+        var listeners: [(make: RandomProgram.MakeQuery, shown: Shown, registration: any ListenerRegistration)] = []
+        func listen(_ make: @escaping RandomProgram.MakeQuery) {
+            let shown = Shown(includesMetadataChanges: listeners.isEmpty || !program.random.oneIn(4))
+            let registration = make(client).addSnapshotListener(
+                includeMetadataChanges: shown.includesMetadataChanges
+            ) { snapshot, error in
+                shown.take(snapshot, error)
+            }
+            listeners.append((make, shown, registration))
+        }
+        func compare(_ what: String) async throws {
+            for (number, listener) in listeners.enumerated() {
+                guard let rows = try await expected(listener.make, other) else { continue }
+                var patience = Patience()
+                while !listener.shown.shows(rows), patience.lasts {
+                    try await Task.sleep(for: .milliseconds(1))
+                    patience.beginLook()
+                }
+                try #require(
+                    listener.shown.shows(rows) && listener.shown.problem == nil,
+                    """
+                    seed \(seed), \(what), listener \(number): \(listener.make(client).definition) shows
+                    \(difference(listener.shown.rows, rows)), from the cache: \(listener.shown.isFromCache)
+                    \(listener.shown.problem ?? "")
+                    """)
+            }
+            for _ in 0..<6 {
+                let make = program.query()
+                guard let rows = try await expected(make, other) else { continue }
+                let found = Shown.rows(try await make(client).getDocuments(source: .cache))
+                try #require(
+                    found == rows,
+                    "seed \(seed), \(what): \(make(client).definition) finds \(difference(found, rows))")
+            }
+        }
+        // The cache then has all documents.
+        listen { $0.collectionGroup("c") }
+        for round in 0..<6 {
+            for _ in 0..<50 {
+                switch program.random.below(20) {
+                case 0...6:
+                    let batch = client.batch()
+                    program.edit()(batch, client)
+                    batch.commit(completion: nil)
+                case 7...11: try await commit(program.edit(), other)
+                case 12: client.disableNetwork(completion: nil)
+                case 13, 14: client.enableNetwork(completion: nil)
+                case 15: if listeners.count < 8 { listen(program.query()) }
+                case 16:
+                    guard listeners.count > 1 else { continue }
+                    listeners.remove(at: 1 + program.random.below(listeners.count - 1)).registration.remove()
+                case 17, 18: program.query()(client).getDocuments { _, _ in }
+                default:
+                    guard program.random.oneIn(3) else { continue }
+                    try await client.terminate()
+                    client = open(database, cache: "cache")
+                    let makes = listeners.map(\.make)
+                    listeners = []
+                    for make in makes { listen(make) }
+                }
+            }
+            try await client.enableNetwork()
+            try await client.waitForPendingWrites()
+            try await compare("round \(round)")
+        }
+        for store in [client, other] { try await store.terminate() }
     }
 }

@@ -40,9 +40,14 @@ struct SyncViewTests {
     /// The shapes of queries, each with a name.
     private var queries: [(String, Query)] {
         let all = firestore.collection("c")
+        // A range that has no values adds nothing to the order.
+        let eitherRange = FirebaseFirestore.Filter.orFilter([
+            .whereField("m", isLessThan: Double.nan), .whereField("n", isGreaterThan: 5),
+        ])
         let bases: [(String, Query)] = [
             ("all", all), ("ordered", all.order(by: "n")), ("descending", all.order(by: "n", descending: true)),
             ("range", all.whereField("n", isGreaterThan: 5)), ("equal", all.whereField("m", isEqualTo: 1)),
+            ("one of two ranges", all.whereFilter(eitherRange)),
             ("two orders", all.order(by: "m").order(by: "n", descending: true)),
             ("from a cursor", all.order(by: "n").start(at: [4])),
             ("between cursors", all.order(by: "n").start(after: [3]).end(at: [15])),
@@ -96,7 +101,7 @@ struct SyncViewTests {
         let viewSubject = try SyncEngine.viewSubject(subject, surplus: 2)
         guard case .query(let plan, let isReversed, _) = viewSubject else { throw WaitedTooLong("never") }
         let store = try open()
-        var view = SyncView(viewSubject, orders: subject.orders)
+        var view = SyncView(viewSubject)
         try view.load(from: store)
         let snapshot = view.snapshot
         return Run(store: store, plan: plan, isReversed: isReversed, view: view, shown: [], latest: snapshot)
@@ -215,8 +220,7 @@ struct SyncViewTests {
         let store = try open()
         let count = 100_000
         let subject = SyncEngine.Subject(firestore.collection("c").order(by: "n"))
-        var view = SyncView(
-            try SyncEngine.viewSubject(subject), orders: subject.orders)
+        var view = SyncView(try SyncEngine.viewSubject(subject))
         view.apply(added: (0..<count).map { name("d\($0)") }, removed: [])
         _ = try view.apply((0..<count).map { change($0, $0, 1, store) }, snapshotMicroseconds: 1, store: store)
         let before = view.examinedCount
@@ -235,8 +239,7 @@ struct SyncViewTests {
         let (count, changes) = (3000, 2000)
         _ = try store.apply((0..<count).map { found("d\($0)", $0, 0, at: 1) })
         let subject = SyncEngine.Subject(firestore.collection("c").order(by: "n").limit(to: 50))
-        var view = SyncView(
-            try SyncEngine.viewSubject(subject), orders: subject.orders)
+        var view = SyncView(try SyncEngine.viewSubject(subject))
         try view.load(from: store)
         for number in 0..<changes {
             // The first one becomes the last one.
