@@ -37,8 +37,8 @@ final class VersionClock: Sendable {
     private let assigned: Atomic<UInt64>
     /// A time up to which every commit is visible; every later version is above. Written by the commit thread.
     ///
-    /// At first the time just before the store was opened, or the last version before it. Above zero, which is not a
-    /// valid read time.
+    /// At first the time at which the store was opened, or the last version before it: not before the start of the
+    /// history, which clients continue from. Above zero, which is not a valid read time.
     private let floor: Atomic<UInt64>
 
     private let follows: Atomic<Bool>
@@ -64,7 +64,7 @@ final class VersionClock: Sendable {
         self.clock = clock
         self.engine = engine
         let published = engine.publishedVersion.microseconds
-        floor = Atomic(max(published, max(clock.nowMicroseconds, 1) - 1))
+        floor = Atomic(max(published, clock.nowMicroseconds, 1))
         issued = Atomic(0)
         assigned = Atomic(published)
     }

@@ -20,6 +20,8 @@ import Testing
         private let engine: StorageEngine
         private let writer: EngineWriter
         private(set) var last = CommitVersion(microseconds: 0)
+        /// When the version clock was made.
+        let opened: UInt64
 
         init(waits: ReadWaits = ReadWaits()) throws {
             var options = EngineOptions()
@@ -29,6 +31,8 @@ import Testing
             engine = try StorageEngine.open(directory: directory.path, options: options) { _, _, _, _ in }
             writer = try engine.makeWriter()
             versions = VersionClock(clock: clock, engine: engine, waits: waits)
+            opened = clock.nowMicroseconds
+            clock.advance(milliseconds: 1)
         }
 
         deinit { try? engine.close() }
@@ -65,6 +69,15 @@ import Testing
         #expect(try ground.commit() == first + 2)
         ground.clock.advance(milliseconds: 120_000)
         #expect(try ground.commit() == ground.clock.nowMicroseconds)
+    }
+
+    @Test
+    func `A read time beside the first version is not before the store was opened`() throws {
+        let ground = try Ground()
+        ground.clock.stepBack(milliseconds: 1)
+        let version = ground.versions.nextVersion(after: ground.last)
+        #expect(ground.versions.readTime() == ground.opened)
+        #expect(version.microseconds == ground.opened + 1)
     }
 
     @Test
