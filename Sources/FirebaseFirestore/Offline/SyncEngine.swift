@@ -529,8 +529,7 @@ final class SyncEngine: @unchecked Sendable {
 
     /// A consistent state of all targets, or the end of one.
     private func take(_ step: WatchState.Step) {
-        var updates: [UTF8Text: RemoteUpdate] = [:]
-        var targets: [TargetUpdate] = []
+        var updates = WatchedUpdates()
         var failures: [(Channel, RequestError)] = []
         for (id, event) in step.events {
             guard let channel = channelsOfWatch[id] else { continue }
@@ -540,16 +539,15 @@ final class SyncEngine: @unchecked Sendable {
                 channel.view.disconnected()
                 dueChannels[channel.number] = channel
             case .snapshot(let snapshot):
-                let update = Self.update(of: snapshot, channel.target?.id ?? 0, &updates)
+                let update = updates.add(snapshot, of: channel.target?.id ?? 0)
                 channel.view.apply(added: update.added, removed: update.removed)
                 dueChannels[channel.number] = channel
-                targets.append(update)
             }
         }
         for (channel, error) in failures { fail(channel, error) }
         var changes: [LocalChange] = []
         do throws(RequestError) {
-            try store.apply(Array(updates.values), targets: targets, changing: &changes)
+            try store.apply(Array(updates.documents.values), targets: updates.targets, changing: &changes)
             if step.isConsistent {
                 endSuspensions()
                 broadcast(
@@ -564,31 +562,6 @@ final class SyncEngine: @unchecked Sendable {
             for channel in channels where channel.watchID != nil { fail(channel, error) }
             broadcast(changes)
         }
-    }
-
-    /// The documents that a snapshot of a target contains, for the store.
-    private static func update(
-        of snapshot: WatchedSnapshot, _ target: UInt32, _ updates: inout [UTF8Text: RemoteUpdate]
-    ) -> TargetUpdate {
-        let read = UInt64(clamping: snapshot.readTime.microseconds)
-        var update = TargetUpdate(id: target, token: snapshot.token, snapshotMicroseconds: read)
-        for (key, change) in snapshot.changes {
-            let name = key.string
-            switch change {
-            case .found(let document):
-                update.added.append(name)
-                updates[key] = RemoteUpdate(name: name, content: document.remoteContent, readMicroseconds: read)
-            case .left(let document):
-                update.removed.append(name)
-                guard let document else { continue }
-                updates[key] = RemoteUpdate(name: name, content: document.remoteContent, readMicroseconds: read)
-            case .deleted(let time):
-                update.removed.append(name)
-                let missing = time.map { UInt64(clamping: $0.microseconds) } ?? read
-                updates[key] = RemoteUpdate(name: name, content: .missing(readMicroseconds: missing))
-            }
-        }
-        return update
     }
 
     /// Connections are allowed again.
@@ -638,7 +611,7 @@ final class SyncEngine: @unchecked Sendable {
             case .failure(let error) where error.code == .permissionDenied || error.code == .notFound:
                 // What may not be read does not exist for this program, as long as the server does not send it.
                 broadcast(try store.forget(names))
-            case .failure: return
+            case .failure: break
             }
             resolveLimbo()
         } catch {

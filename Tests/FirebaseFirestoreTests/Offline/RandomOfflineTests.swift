@@ -282,6 +282,17 @@ struct RandomOfflineTests {
         return "\(extra) in place of \(missing)"
     }
 
+    /// Waits until a listener shows what it is to show. Before, it may have done so for a moment: with pending writes.
+    private func isSeen(_ condition: () -> Bool) async throws -> Bool {
+        var patience = Patience()
+        while true {
+            if condition() { return true }
+            guard patience.lasts else { return false }
+            try await Task.sleep(for: .milliseconds(1))
+            patience.beginLook()
+        }
+    }
+
     private static var seeds: [UInt64] {
         let environment = ProcessInfo.processInfo.environment
         if let seed = UInt64(environment["HEARTH_OFFLINE_SEED"] ?? "") { return [seed] }
@@ -308,14 +319,10 @@ struct RandomOfflineTests {
         func compare(_ what: String, isOnline: Bool) async throws {
             for (number, listener) in listeners.enumerated() {
                 guard let rows = try await expected(listener.make, online) else { continue }
-                var patience = Patience()
-                while listener.shown.rows != rows || isOnline && listener.shown.isFromCache, patience.lasts {
-                    try await Task.sleep(for: .milliseconds(1))
-                    patience.beginLook()
-                }
                 let shown = listener.shown
+                let isShown = try await isSeen { shown.rows == rows && !(isOnline && shown.isFromCache) }
                 try #require(
-                    shown.rows == rows && !(isOnline && shown.isFromCache),
+                    isShown,
                     """
                     seed \(seed), \(what), listener \(number): \(listener.make(offline).definition) shows
                     \(difference(shown.rows, rows)) \(shown.problem ?? "")
@@ -386,7 +393,17 @@ struct RandomOfflineTests {
         var program = RandomProgram(random: SeededGenerator(seed: seed))
         let database = try TestBackend.memory.start()
         let other = open(database)
-        var client = open(database, cache: "cache")
+        let isEager = program.random.oneIn(4)
+        func openClient() -> Firestore {
+            if !isEager { return open(database, cache: "cache") }
+            let client = open(database)
+            let settings = client.settings
+            settings.cacheSettings = MemoryCacheSettings(garbageCollectorSettings: MemoryEagerGCSetting())
+            client.settings = settings
+            return client
+        }
+        var client = openClient()
+        let openTransactions = Mutex(0)
         var listeners: [(make: RandomProgram.MakeQuery, shown: Shown, registration: any ListenerRegistration)] = []
         func listen(_ make: @escaping RandomProgram.MakeQuery) {
             let shown = Shown(includesMetadataChanges: listeners.isEmpty || !program.random.oneIn(4))
@@ -400,13 +417,9 @@ struct RandomOfflineTests {
         func compare(_ what: String) async throws {
             for (number, listener) in listeners.enumerated() {
                 guard let rows = try await expected(listener.make, other) else { continue }
-                var patience = Patience()
-                while !listener.shown.shows(rows), patience.lasts {
-                    try await Task.sleep(for: .milliseconds(1))
-                    patience.beginLook()
-                }
+                let isShown = try await isSeen { listener.shown.shows(rows) }
                 try #require(
-                    listener.shown.shows(rows) && listener.shown.problem == nil,
+                    isShown && listener.shown.problem == nil,
                     """
                     seed \(seed), \(what), listener \(number): \(listener.make(client).definition) shows
                     \(difference(listener.shown.rows, rows)), from the cache: \(listener.shown.isFromCache)
@@ -438,11 +451,25 @@ struct RandomOfflineTests {
                 case 16:
                     guard listeners.count > 1 else { continue }
                     listeners.remove(at: 1 + program.random.below(listeners.count - 1)).registration.remove()
-                case 17, 18: program.query()(client).getDocuments { _, _ in }
+                case 17: program.query()(client).getDocuments { _, _ in }
+                case 18 where program.random.oneIn(2):
+                    // With a document that the server may not have.
+                    var bundle = BundleTests.Builder(id: "b\(round)\(listeners.count)")
+                    for path in ["c/1", "c/2", "c/9"] where program.random.oneIn(2) { bundle.add(path, 1) }
+                    client.loadBundle(bundle.data, completion: nil)
+                case 18:
+                    let reference = client.document(program.random.pick(RandomProgram.paths))
+                    openTransactions.withLock { $0 += 1 }
+                    client.runTransaction { transaction, _ in
+                        let exists = (try? transaction.getDocument(reference))?.exists ?? false
+                        return transaction.setData(["a": exists], forDocument: reference, merge: true)
+                    } completion: { _, _ in
+                        openTransactions.withLock { $0 -= 1 }
+                    }
                 default:
                     guard program.random.oneIn(3) else { continue }
                     try await client.terminate()
-                    client = open(database, cache: "cache")
+                    client = openClient()
                     let makes = listeners.map(\.make)
                     listeners = []
                     for make in makes { listen(make) }
@@ -450,6 +477,7 @@ struct RandomOfflineTests {
             }
             try await client.enableNetwork()
             try await client.waitForPendingWrites()
+            #expect(try await isSeen { openTransactions.withLock { $0 } == 0 })
             try await compare("round \(round)")
         }
         for store in [client, other] { try await store.terminate() }
