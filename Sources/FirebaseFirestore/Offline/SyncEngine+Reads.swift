@@ -334,7 +334,8 @@ extension SyncEngine {
     /// Results up to this size are compared with the cache.
     private static let comparedMax = 2000
 
-    /// Forgets cached documents that the query would return, but the server does not.
+    /// Forgets cached documents that the query would return, but the server does not. Those that the server sends to a
+    /// listener stay: it will be sent their changes.
     private func removeStale(_ query: QueryRead, _ reply: QueryReply) throws(RequestError) {
         guard query.plan.limit == nil, reply.documents.count <= Self.comparedMax, let readTime = reply.readTime else {
             return
@@ -346,6 +347,7 @@ extension SyncEngine {
             let isSettled = !document.hasPendingWrites && document.updateMicroseconds <= readMicroseconds
             if isSettled, !results.contains(UTF8Text(name)) { stale.append(name) }
         }
+        stale.removeAll { use(of: $0) == .covered }
         if stale.isEmpty { return }
         broadcast(try store.forget(stale))
     }

@@ -622,7 +622,7 @@ final class SyncEngine: @unchecked Sendable {
     // MARK: Garbage
 
     /// What the listeners need of a document.
-    private func use(of name: String) -> ListenerUse {
+    func use(of name: String) -> ListenerUse {
         let concerned = routes.channels(of: name)
         let key = UTF8Text(name)
         if concerned.contains(where: { $0.view.remoteNames.contains(key) }) { return .covered }

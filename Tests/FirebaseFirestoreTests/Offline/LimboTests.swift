@@ -3,6 +3,7 @@
 
 import Basics
 import ClientTestSupport
+import DocumentModel
 import FirestoreMessages
 import Foundation
 import Synchronization
@@ -100,6 +101,28 @@ struct LimboTests {
             append { ListenResponseWriter.append(.noChange, targets: [], at: 3_000_000_000, to: &$0) }
         }
         return messages
+    }
+
+    @Test
+    func `A document that a listener has stays when a read finds a later state without it`() async throws {
+        let later = RunQueryResponse(readTime: TimestampValue(seconds: 3000, nanoseconds: 0)).encodedBytes()
+        let streams = Atomic(0)
+        let server = try FakeServer { call in
+            if call.method == .runQuery { return .stream([later]) }
+            let isFirst = streams.add(1, ordering: .relaxed).oldValue == 0
+            // What the listener is sent next takes its time.
+            return isFirst ? .stream(Self.listing(isMiscounted: false)) : .hold
+        }
+        let firestore = TestFirestore.make(host: server.address, project: "p")
+        let shown = Mutex<[[String]]>([])
+        firestore.collection("c").addSnapshotListener { snapshot, _ in
+            shown.withLock { $0.append(snapshot?.documents.map(\.documentID) ?? []) }
+        }
+        try await eventually("the document is shown") { shown.withLock { $0.last } == ["a"] }
+        #expect(try await firestore.collection("c").getDocuments(source: .server).isEmpty)
+        #expect(try await firestore.document("c/a").getDocument(source: .cache).exists)
+        try await firestore.terminate()
+        #expect(shown.withLock { $0.last } == ["a"])
     }
 
     @Test
