@@ -21,6 +21,7 @@ package enum Refusal: Equatable, Sendable {
     /// Of the procedure of this name.
     case messageCount(String)
     case metadataTooLarge(max: Int)
+    case repeatedAuthorization
     case malformedTimeout
     case unsupportedEncoding
     case undeclaredCompression
@@ -32,7 +33,7 @@ package enum Refusal: Equatable, Sendable {
     package var code: StatusCode {
         switch self {
         case .unknownMethod, .unknownPath, .notImplemented, .messageCount, .unsupportedEncoding: .unimplemented
-        case .takesOneMessage, .endedInsideMessage, .windowTooLarge: .invalidArgument
+        case .takesOneMessage, .endedInsideMessage, .windowTooLarge, .repeatedAuthorization: .invalidArgument
         case .tooManyStreams, .messageTooLarge, .incompleteMessagesTooLarge, .noWindow, .metadataTooLarge:
             .resourceExhausted
         case .tooLate: .deadlineExceeded
@@ -59,6 +60,7 @@ extension Refusal: CustomStringConvertible {
         case .notImplemented(let text): text
         case .messageCount(let name): "\(name) takes exactly one message"
         case .metadataTooLarge(let max): "the metadata of the request exceeds the limit of \(max) bytes"
+        case .repeatedAuthorization: "the request has more than one authorization"
         case .malformedTimeout: "grpc-timeout is malformed"
         case .unsupportedEncoding: "unsupported grpc-encoding; supported are: \(MessageEncodingNames.accepted)"
         case .undeclaredCompression: "a message is compressed, but the request names no grpc-encoding"

@@ -8,6 +8,9 @@ struct HTTPRefusal: Equatable, Sendable {
     static let target = HTTPRefusal(
         status: .badRequest, text: "The request target must be a path of visible ASCII characters.")
 
+    static let repeatedAuthorization = HTTPRefusal(
+        status: .badRequest, text: "A request may have only one Authorization header.")
+
     static let tooLate = HTTPRefusal(
         status: .requestTimeout, text: "The request's body did not arrive in time.")
 

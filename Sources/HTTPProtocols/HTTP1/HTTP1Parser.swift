@@ -6,7 +6,7 @@
 // Two servers that read the same bytes as different requests let one client smuggle a request past the other. So
 // everything that could be read in two ways is refused, also where the RFC lets a server be lenient: bare LF or CR,
 // folded headers, space before a colon, a length given twice or beside a transfer coding, anything but plain digits in
-// a length.
+// a length, two credentials.
 
 internal import Basics
 
@@ -53,6 +53,7 @@ package struct HTTP1Parser: Sendable {
     private var headBytes = 0
     private var fieldCount = 0
     private var hostCount = 0
+    private var hasAuthorization = false
     private var bodyBytes = 0
     private var emptyLines = 0
     private var closes = false
@@ -155,6 +156,7 @@ package struct HTTP1Parser: Sendable {
         headBytes = lineBytes
         fieldCount = 0
         hostCount = 0
+        hasAuthorization = false
         bodyBytes = 0
         closes = false
     }
@@ -293,6 +295,9 @@ package struct HTTP1Parser: Sendable {
             head.body = .chunked
         } else if name.equalsIgnoringCase("host") {
             hostCount += 1
+        } else if name.equalsIgnoringCase("authorization") {
+            if hasAuthorization { throw .repeatedAuthorization }
+            hasAuthorization = true
         } else if name.equalsIgnoringCase("connection") {
             readConnection(value)
         } else if name.equalsIgnoringCase("expect"), head.minorVersion > 0 {

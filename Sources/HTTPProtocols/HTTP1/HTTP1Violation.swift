@@ -23,6 +23,7 @@ package struct HTTP1Violation: Error, Equatable, Sendable {
     static let host = bad("A request of HTTP/1.1 must have exactly one Host header.")
     static let contentLength = bad("Content-Length must be one number.")
     static let repeatedLength = bad("A request may have only one Content-Length or Transfer-Encoding header.")
+    static let repeatedAuthorization = bad(HTTPRefusal.repeatedAuthorization.text)
     static let chunkedInOldVersion = bad("Transfer-Encoding needs HTTP/1.1.")
     static let chunkSize = bad("A chunk must begin with its size in hexadecimal digits.")
     static let chunkEnd = bad("A chunk must have the given size and end with CR LF.")

@@ -22,6 +22,8 @@ struct RequestFields {
     private(set) var encoding: MessageEncoding? = .identity
     /// The value of `authorization`, if it is to be kept; empty without one.
     private(set) var authorization: [UInt8] = []
+    /// How often `authorization` has come. Of two, a proxy may have looked at either one.
+    private var authorizationCount = 0
     /// For whom the request is forwarded, if that is to be kept.
     private(set) var forwarded = ForwardedFields()
     /// Whether a request had a header of a proxy; stays when the fields start again.
@@ -69,6 +71,7 @@ struct RequestFields {
         timeout = .none
         encoding = .identity
         authorization = []
+        authorizationCount = 0
         forwarded = ForwardedFields()
         byteCount = 0
     }
@@ -127,7 +130,9 @@ struct RequestFields {
         case 12 where name.spells("content-type"): contentType = Self.contentType(value)
         case 12 where name.spells("grpc-timeout"): timeout = Self.timeout(value)
         case 13 where name.spells("grpc-encoding"): encoding = MessageEncoding(value)
-        case 13 where keepsAuthorization && name.spells("authorization"): authorization = [UInt8](copying: value)
+        case 13 where name.spells("authorization"):
+            authorizationCount += 1
+            if keepsAuthorization { authorization = [UInt8](copying: value) }
         default: break
         }
     }
@@ -197,6 +202,7 @@ struct RequestFields {
         guard byteCount <= bytesMax else { return .refuse(.metadataTooLarge(max: bytesMax)) }
         guard isPost else { return .status(.methodNotAllowed) }
         guard contentType == .grpc else { return .status(.unsupportedMediaType) }
+        if authorizationCount > 1 { return .refuse(.repeatedAuthorization) }
         guard let encoding else { return .refuse(.unsupportedEncoding) }
         var head: RequestHead
         switch target {
@@ -216,6 +222,7 @@ struct RequestFields {
     private func refusal(bytesMax: Int, fieldsMax: Int) -> HTTPRefusal? {
         if byteCount > bytesMax { return .headTooLarge(bytesMax) }
         if head.fieldCount > fieldsMax { return .tooManyFields(fieldsMax) }
+        if authorizationCount > 1 { return .repeatedAuthorization }
         let path = head.pathBytes
         guard !path.isEmpty, path.allBytes(Self.isTargetText), head.queryBytes.allBytes(Self.isTargetText) else {
             return .target

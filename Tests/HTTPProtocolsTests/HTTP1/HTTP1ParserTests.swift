@@ -75,6 +75,7 @@ import Testing
         ("GET / HTTP/11\r\n", 400),
         // Headers.
         ("GET / HTTP/1.1\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: b\r\nauthorization: b\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: h\r\n folded\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost : h\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\n: h\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: a\u{0}\r\n\r\n", 400),

@@ -193,6 +193,10 @@ import Testing
             .request(get, stream: 1, fields: [("x", String(repeating: "y", count: 16_200))]),
             .data(grpcMessage([1]), stream: 1)),
         Refused(
+            "two credentials", .invalidArgument, "the request has more than one authorization",
+            .request(get, stream: 1, fields: [("authorization", "a"), ("authorization", "b")]),
+            .data(grpcMessage([1]), stream: 1)),
+        Refused(
             "a timeout without a unit", .internal, "grpc-timeout is malformed",
             .request(get, stream: 1, fields: [("grpc-timeout", "30")]), .data(grpcMessage([1]), stream: 1)),
         Refused(

@@ -139,6 +139,7 @@ import Testing
             (fields("GET", "/head", origin + [("x", String(repeating: "y", count: 3_000))]), "431"),
             (fields("GET", "/head", origin + many), "431"),
             (fields("GET", "/" + String(repeating: "y", count: 3_000), origin), "431"),
+            (fields("GET", "/head", origin + [("authorization", "a"), ("authorization", "b")]), "400"),
             (fields("GET", "/a#b", origin), "400"), (fields("OPTIONS", "*x", origin), "400"),
         ] {
             let stream = client.newStream()
