@@ -79,7 +79,8 @@ extension HTTP2Session {
         let isLast = header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
         switch UInt32(header.type) {
         case NGHTTP2_DATA.rawValue:
-            return dataEnded(identifier, isEmpty: header.length == 0, isLast: isLast)
+            let isEmpty = unsafe header.length == frame.pointee.data.padlen
+            return dataEnded(identifier, isEmpty: isEmpty, isLast: isLast)
         case NGHTTP2_HEADERS.rawValue:
             if unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST {
                 requestBegins(identifier, isLast: isLast)

@@ -234,10 +234,13 @@ import Testing
         let calm = Code.enhanceYourCalm.rawValue
         #expect(flood(live, times: 10_000) { _ in [HTTP2Frame(.ping, [UInt8](repeating: 0, count: 8))] }?.code == calm)
         #expect(flood(live, times: 10_000) { _ in [.settings((3, 5))] }?.code == calm)
-        let emptyData = flood(live, times: 10_000) { number in
-            number == 0 ? [.request(path(.write), stream: 1)] : [.data([], stream: 1, endStream: false)]
+        let padding = HTTP2Frame(.data, HTTP2Frame.padded, stream: 1, [1, 0])
+        for empty in [.data([], stream: 1, endStream: false), padding] as [HTTP2Frame] {
+            let emptyData = flood(live, times: 10_000) { number in
+                number == 0 ? [.request(path(.write), stream: 1)] : [empty]
+            }
+            #expect(emptyData?.code == calm)
         }
-        #expect(emptyData?.code == calm)
         #expect(HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]])
     }
 
