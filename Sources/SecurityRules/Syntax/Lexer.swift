@@ -45,7 +45,16 @@ struct Lexer {
         if Self.singles.contains(byte) { return token(.symbol, start) }
         // One character, of however many bytes.
         while let next = peek(), next & 0xC0 == 0x80 { at += 1 }
-        return token(.invalid("Unexpected character."), start)
+        return token(.invalid("Unexpected character\(Self.name(of: bytes[start..<at]))."), start)
+    }
+
+    /// The number of a character that may not be seen; empty for one of ASCII.
+    private static func name(of character: ArraySlice<UInt8>) -> String {
+        guard character.count > 1, let scalar = String(decoding: character, as: UTF8.self).unicodeScalars.first else {
+            return ""
+        }
+        let digits = String(scalar.value, radix: 16, uppercase: true)
+        return " U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
     }
 
     private func peek(_ ahead: Int = 0) -> UInt8? { at + ahead < bytes.count ? bytes[at + ahead] : nil }

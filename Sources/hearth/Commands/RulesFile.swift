@@ -2,9 +2,9 @@ import SecurityRules
 
 /// A file of security rules.
 enum RulesFile {
-    /// The text of a file.
+    /// The text of a file, without a byte order mark.
     static func text(of file: String) throws(CommandFailure) -> String {
-        let bytes = try InputFile.contents(of: file)
+        let bytes = InputKind.withoutMark(try InputFile.contents(of: file))
         guard let text = String(validating: bytes, as: UTF8.self) else { throw CommandFailure("\(file) is not UTF-8") }
         return text
     }

@@ -31,6 +31,30 @@ struct RulesCommandTests {
     }
 
     @Test
+    func `A file may begin with a byte order mark, and a long line is shown in part`() throws {
+        let directory = TemporaryDirectory("rules")
+        let file = directory.path(of: "firestore.rules")
+        func check(_ text: String) throws -> HearthBinary.Outcome {
+            try Data(text.utf8).write(to: URL(fileURLWithPath: file))
+            return try HearthBinary.run(["rules", "check", file])
+        }
+        let valid = try check("\u{FEFF}" + Self.rules)
+        #expect(valid.status == 0 && valid.output == "\(file): valid, with 1 allow statements\n", "\(valid.output)")
+        // A mark elsewhere is an error, as in the emulator; nobody sees it, so the message names it.
+        let other = try check(Self.rules.replacing("allow", with: "\u{FEFF}allow"))
+        #expect(other.output.hasPrefix("\(file):4:21: error: Unexpected character U+FEFF."), "\(other.output)")
+        let rules = Self.rules.replacing("\n", with: " ").replacing("allow", with: "x allow")
+        let blanks = String(repeating: " ", count: 10_000)
+        let long = try check(rules + blanks)
+        #expect(long.output.utf8.count < 1_000 && long.output.contains(" x allow "), "\(long.output.utf8.count) bytes")
+        let lines = long.output.split(separator: "\n")
+        #expect(lines[1].dropFirst(lines[2].prefix { $0 != "^" }.count).hasPrefix("x allow"))
+        let late = try check(blanks + rules)
+        #expect(late.output.utf8.count < 1_000 && late.output.contains(" x allow "), "\(late.output.utf8.count) bytes")
+        #expect(try check(String(repeating: "x", count: 1 << 20)).output.utf8.count < 1_000)
+    }
+
+    @Test
     func `Cases of a test file pass or fail, with the reasons and the coverage`() throws {
         let directory = TemporaryDirectory("rules")
         let file = directory.path(of: "cases")
