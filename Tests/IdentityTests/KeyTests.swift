@@ -127,6 +127,13 @@ import Testing
         try write("wrong.pem", Array("not a key".utf8))
         let error = #expect(throws: KeyFault.self) { try KeySet.read(directory.path) }
         #expect(error?.description.contains("wrong.pem") == true)
-        #expect(throws: KeyFault.self) { try KeySet.read(directory.path(of: "missing")) }
+        // Each message names the file once.
+        try write("large.pem", [UInt8](repeating: 0x20, count: (1 << 20) + 1))
+        for name in ["missing", "large.pem"] {
+            let path = directory.path(of: name)
+            let error = #expect(throws: KeyFault.self) { try KeySet.read(path) }
+            let parts = (error?.description ?? "").split(separator: path, omittingEmptySubsequences: false)
+            #expect(parts.count == 2, "\(String(describing: error))")
+        }
     }
 }

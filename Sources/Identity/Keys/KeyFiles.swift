@@ -12,8 +12,9 @@ extension KeySet {
         for file in try files(path) {
             let name = file.split(separator: "/").last.map { String($0) } ?? file
             let stem = name.lastIndex(of: ".").map { String(name[..<$0]) } ?? name
+            let text = try text(of: file)
             do throws(KeyFault) {
-                try builder.add(text: try text(of: file), name: stem)
+                try builder.add(text: text, name: stem)
             } catch {
                 throw KeyFault("\(file): \(error)")
             }
