@@ -123,9 +123,29 @@ package struct Log: Sendable {
         return String(decoding: text, as: UTF8.self) + "Z"
     }
 
-    /// The value as it is, or in quotes with escapes.
+    /// The value as it is, or as a string of JSON. Characters that a reader of the log would obey are escaped.
     static func quoteIfNeeded(_ value: String) -> String {
-        let isPlain = !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 != 0x22 && $0 != 0x3D && $0 != 0x7F }
-        return isPlain ? value : JSONText.quoted(value)
+        let isPlain =
+            !value.isEmpty
+            && value.unicodeScalars.allSatisfy { $0 > " " && $0 != "\"" && $0 != "=" && !isObeyed($0) }
+        if isPlain { return value }
+        var text = ""
+        for scalar in JSONText.quoted(value).unicodeScalars {
+            if isObeyed(scalar) {
+                text += "\\u" + Hexadecimal.text(UInt64(scalar.value)).suffix(4)
+            } else {
+                text.unicodeScalars.append(scalar)
+            }
+        }
+        return text
+    }
+
+    /// Whether a character beyond those that JSON escapes controls a terminal, turns the direction of the text around
+    /// it, or ends a line. All have four digits.
+    private static func isObeyed(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x7F...0x9F, 0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+        default: false
+        }
     }
 }

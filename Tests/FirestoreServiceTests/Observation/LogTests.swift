@@ -22,7 +22,11 @@ struct LogTests {
         ("plain", "plain"), ("127.0.0.1:80", "127.0.0.1:80"), ("", "\"\""), ("two words", "\"two words\""),
         ("a=b", "\"a=b\""), ("say \"x\"", "\"say \\\"x\\\"\""), ("back\\slash", "back\\slash"),
         ("back \\slash", "\"back \\\\slash\""), ("line\nbreak", "\"line\\nbreak\""), ("\u{1}", "\"\\u0001\""),
-        ("é", "é"),
+        ("é", "é"), ("日本", "日本"), ("\u{7F}", "\"\\u007f\""),
+        // What a terminal obeys, what turns the direction of a text round, and what ends a line for some readers.
+        ("a\u{9B}31m", "\"a\\u009b31m\""), ("a\u{80}", "\"a\\u0080\""), ("a\u{A0}", "a\u{A0}"),
+        ("a\u{202E}b", "\"a\\u202eb\""), ("\u{2066}a\u{2069}", "\"\\u2066a\\u2069\""),
+        ("\u{200E}\u{200F}\u{61C}", "\"\\u200e\\u200f\\u061c\""), ("a\u{2028}b\u{2029}", "\"a\\u2028b\\u2029\""),
     ])
     func `Values are quoted where they could be misread`(_ value: String, _ expected: String) {
         #expect(line(value).hasSuffix(" level=info event=tested value=\(expected)\n"))
