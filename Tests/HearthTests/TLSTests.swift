@@ -142,6 +142,23 @@ struct TLSTests {
     }
 
     @Test
+    func `A private key that others may read is logged at the start`() throws {
+        let flags = try flags()
+        func isLogged(_ permissions: Int) throws -> Bool {
+            let key = directory.path(of: "server.key")
+            try FileManager.default.setAttributes([.posixPermissions: permissions], ofItemAtPath: key)
+            let server = try serve(flags)
+            #expect(server.stop() == 0)
+            return server.process.errors.contains(" event=key_not_private path=\(key) ")
+        }
+        #expect(try isLogged(0o644))
+        #expect(try isLogged(0o620))
+        // Packages give keys to a group.
+        #expect(try !isLogged(0o640))
+        #expect(try !isLogged(0o600))
+    }
+
+    @Test
     func `With --tls-client-ca a client needs a certificate of that authority`() throws {
         let clients = TestAuthority("clients")
         let server = try serve(flags() + ["--tls-client-ca", write("clients.pem", clients.certificate)])

@@ -281,6 +281,20 @@ struct ServeSecurityTests {
     }
 
     @Test
+    func `A data directory in which others may write is logged at the start`() throws {
+        let data = directory.path(of: "data")
+        func lines(_ permissions: Int) throws -> Int {
+            try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
+            try FileManager.default.setAttributes([.posixPermissions: permissions], ofItemAtPath: data)
+            let server = try ServerProcess(data: data)
+            #expect(server.stop() == 0)
+            return server.process.errors.split(separator: "\n").count { $0.contains(" event=data_not_private ") }
+        }
+        for permissions in [0o777, 0o770, 0o702] { #expect(try lines(permissions) == 1) }
+        for permissions in [0o755, 0o700] { #expect(try lines(permissions) == 0) }
+    }
+
+    @Test
     func `A server reads its files on SIGHUP, fetches keys, and logs no secret`() throws {
         let principals = directory.path(of: "principals.json")
         let made = try HearthBinary.run([
