@@ -47,6 +47,14 @@ package final class TLSSession {
     // Owner: this object. OpenSSL's session refers to `transfer` without retaining it.
     private let session: OpaquePointer
     private let serverName: String?
+    // Owner: this object. OpenSSL's session writes to it, and ends first.
+    private let keyUpdates: UnsafeMutablePointer<UInt>
+    /// Bytes of plain text in both directions.
+    private var plaintextBytes: UInt = 0
+
+    /// Key updates that the peer may send at once; one more for each MiB of plain text. Each costs as much as some
+    /// kilobytes of data, and honest peers send one for gigabytes (RFC 8446, section 5.5).
+    private static let keyUpdatesMax: UInt = 32
 
     /// What was agreed on; nil until the handshake is done.
     package private(set) var handshake: TLSHandshake?
@@ -94,11 +102,17 @@ package final class TLSSession {
         ERR_clear_error()
         guard let made = unsafe SSL_new(context.context) else { throw .taken(.configuration, "a session") }
         unsafe session = made
+        unsafe keyUpdates = .allocate(capacity: 1)
+        unsafe keyUpdates.initialize(to: 0)
+        unsafe hearth_tls_count_key_updates(session, keyUpdates)
         guard let bio = unsafe transfer.makeBIO() else { throw .taken(.configuration, "a session") }
         unsafe SSL_set_bio(session, bio, bio)
     }
 
-    deinit { unsafe SSL_free(session) }
+    deinit {
+        unsafe SSL_free(session)
+        unsafe keyUpdates.deallocate()
+    }
 
     // MARK: Receiving
 
@@ -131,7 +145,12 @@ package final class TLSSession {
             unsafe plaintext.append(capacity: Self.recordBytesMax) { room in
                 var count = 0
                 result = unsafe SSL_read_ex(session, room.baseAddress, room.count, &count)
-                return result == 1 ? count : 0
+                guard result == 1 else { return 0 }
+                plaintextBytes &+= UInt(count)
+                return count
+            }
+            if unsafe keyUpdates.pointee > Self.keyUpdatesMax + plaintextBytes >> 20 {
+                throw fail(TLSError(.limit, "too many key updates"))
             }
             if result == 1 { continue }
             switch unsafe SSL_get_error(session, result) {
@@ -201,6 +220,7 @@ package final class TLSSession {
         while sent < plaintext.byteCount, transfer.output.count < limits.outputBytesMax {
             let end = min(plaintext.byteCount, sent + Self.recordBytesMax)
             try write(plaintext.extracting(sent..<end))
+            plaintextBytes &+= UInt(end - sent)
             sent = end
         }
         return sent

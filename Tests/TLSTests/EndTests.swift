@@ -134,6 +134,19 @@ import Testing
     }
 
     @Test
+    func `A peer that changes its keys again and again is refused`() throws {
+        func outcome(_ count: Int) throws -> OpenSSLCommand.Outcome {
+            try OpenSSLCommand.client(
+                against: site.server(), ["-tls1_3"], says: String(repeating: "k\n", count: count) + "hello\n",
+                answer: "bye\n", readsCommands: true)
+        }
+        #expect(try outcome(30).serverText == "hello\n")
+        let refused = try outcome(40)
+        #expect(refused.failure == TLSError(.limit, "too many key updates"))
+        #expect(refused.serverText == "")
+    }
+
+    @Test
     func `Renegotiation is refused`() throws {
         let outcome = try OpenSSLCommand.client(
             against: site.server(), ["-tls1_2"], says: "R\n", answer: nil, readsCommands: true)

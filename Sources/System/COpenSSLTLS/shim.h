@@ -42,6 +42,21 @@ static inline void hearth_tls_limit_certificates(SSL_CTX *context, long bytes) {
     SSL_CTX_set_max_cert_list(context, bytes);
 }
 
+/// Called for each message of a session; see `hearth_tls_count_key_updates`.
+static inline void hearth_tls_saw_message(
+    int is_sent, int version, int kind, const void *bytes, size_t count, SSL *session, void *key_updates) {
+    (void)version;
+    (void)session;
+    if (!is_sent && kind == SSL3_RT_HANDSHAKE && count > 0 && *(const unsigned char *)bytes == SSL3_MT_KEY_UPDATE)
+        ++*(unsigned long *)key_updates;
+}
+
+/// Counts the key updates that the peer sends (RFC 8446, section 4.6.3) in a place that outlives the session.
+static inline void hearth_tls_count_key_updates(SSL *session, unsigned long *key_updates) {
+    SSL_set_msg_callback(session, hearth_tls_saw_message);
+    SSL_set_msg_callback_arg(session, key_updates);
+}
+
 static inline int hearth_tls_set_server_name(SSL *session, const char *name) {
     return (int)SSL_set_tlsext_host_name(session, name);
 }
