@@ -24,6 +24,8 @@ struct LogSalvage {
     private var last: UInt64
     /// Where the first thing that is not whole was met since the last whole frame.
     private var damage: (file: String, offset: Int)?
+    /// Where a frame was begun, since the last whole one, that is not whole.
+    private var unwhole: (file: String, offset: Int)?
     /// Whether a gap before the first frame is one: without a manifest nobody knows what the runs have.
     private var isStartKnown: Bool
 
@@ -53,6 +55,15 @@ struct LogSalvage {
             guard let segment = salvage.segment(sequence) else { continue }
             unsafe try salvage.readFrames(of: segment, visit)
         }
+        salvage.noteEnd()
+    }
+
+    /// Notes a frame that is not whole and that no whole one follows: only the last one may be torn.
+    private func noteEnd() {
+        guard let unwhole else { return }
+        note(
+            "\(unwhole.file): the log ends at byte \(unwhole.offset) with commits that are not whole, after version "
+                + "\(last); they were never acknowledged, or are damaged and missing")
     }
 
     private func sequences(from first: UInt64) -> [UInt64] {
@@ -155,13 +166,24 @@ struct LogSalvage {
                 offset += frame.frameBytes
             } else {
                 damage = damage ?? (segment.path, offset)
+                if unwhole == nil, unsafe isBegun(bytes, at: offset, segment.nonce) {
+                    unwhole = (segment.path, offset)
+                }
                 offset += 8
             }
         }
     }
 
+    /// Whether a frame of this life that is not whole begins at a place, by its nonce or by the version that it
+    /// follows: frames of an earlier life follow older ones.
+    private func isBegun(_ bytes: UnsafeRawBufferPointer, at offset: Int, _ nonce: UInt64) -> Bool {
+        let isNext = unsafe last > 0 && bytes.word(at: offset + 32) == last
+        return unsafe bytes.word(at: offset + 16) == nonce
+            || isNext && UInt32(truncatingIfNeeded: bytes.word(at: offset + 8)) == LogFormat.frameMagic
+    }
+
     private mutating func take(_ frame: LogFrameHeader, of segment: Segment, _ visit: LogRecovery.Visit) throws {
-        defer { damage = nil }
+        defer { (damage, unwhole) = (nil, nil) }
         if frame.lastVersion <= last { return }
         if frame.previousVersion > last, isStartKnown || damage != nil {
             let place = damage ?? (segment.path, frame.offset)

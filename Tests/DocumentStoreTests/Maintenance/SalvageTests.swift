@@ -222,8 +222,28 @@ struct SalvageTests {
             for place in stride(from: 4_096, to: bytes.count, by: 4_096) { bytes[bytes.startIndex + place] ^= 1 }
             try bytes.write(to: URL(filePath: log + name))
         }
-        let (documents, _) = try salvage(copy, of: original)
+        let (documents, report) = try salvage(copy, of: original)
         #expect(documents == original.inRuns)
+        #expect(report.losses.count == 1 && report.losses.first?.contains("missing") == true, "\(report.losses)")
+    }
+
+    /// A byte of the last group is damaged: of its records, of its nonce, or of the version that it follows.
+    @Test(arguments: [0, 16 - 60, 32 - 60])
+    func `The report says that the last group of a log is not whole`(offset: Int) async throws {
+        let original = try await Original(isCrashed: true)
+        let copy = try original.copy()
+        let place = try group(with: "c/299", in: copy.path(of: "damaged/log/"))
+        var bytes = try Data(contentsOf: URL(filePath: place.path))
+        bytes[bytes.startIndex + place.offset + offset] ^= 1
+        try bytes.write(to: URL(filePath: place.path))
+        let (documents, report) = try salvage(copy, of: original)
+        func isLost(_ path: String) -> Bool {
+            (250..<300).contains(Int(path.dropFirst(2).prefix { $0.isNumber }) ?? 0)
+        }
+        var expected = original.documents.filter { !isLost($0.key) }
+        for (path, document) in original.inRuns where isLost(path) { expected[path] = document }
+        #expect(documents == expected)
+        #expect(report.losses.count == 1 && report.losses.first?.contains("not whole") == true, "\(report.losses)")
     }
 
     /// Where the last group with a text lies: a file, and an offset within the group's records.
