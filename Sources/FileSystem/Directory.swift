@@ -31,6 +31,12 @@ package enum Directory {
         throw .system(errno, "cannot look at", file: path)
     }
 
+    /// Whether this user must not read what is at a path.
+    package static func isForbidden(_ path: String) -> Bool {
+        let mode = status(of: path).isDirectory ? R_OK | X_OK : R_OK
+        return unsafe access(path, mode) != 0 && errno == EACCES
+    }
+
     /// Whether names may be made in a directory: false on a file system that is only read.
     package static func isWritable(_ path: String) -> Bool {
         unsafe access(path, W_OK) == 0

@@ -37,19 +37,20 @@ package enum StoreSalvage {
     /// - Parameters:
     ///   - directory: the damaged one, which no process has open. It is not changed.
     ///   - target: the new one. It must not exist. Work is done in `target.salvaging`, which a failure leaves nothing
-    ///     of.
+    ///     of. What a killed process has left there is removed.
     ///   - selection: the documents that are wanted.
     ///   - progress: gets the number of entries that were read, and then of documents that were written; called on
     ///     this thread.
     ///   - complete: adds files to the new directory, before it gets its name.
-    /// - Throws: `StorageError`, for example `locked`, or `full` if there is no space for twice the documents.
+    /// - Throws: `StorageError`, for example `locked` if a process uses the directory or makes the same target,
+    ///   `refused` if `target.salvaging` has other files, or `full` if there is no space for twice the documents.
     package static func run(
         _ directory: String, to target: String, taking selection: StoreSelection = StoreSelection(),
         progress: @escaping WorkProgress.Handler = { _ in }, complete: (String) throws -> Void = { _ in }
     ) throws -> Report {
         let partial = target + ".salvaging"
-        try Directory.removeAll(partial)
-        try Directory.create(partial)
+        let lock = try lockWorkPlace(partial)
+        defer { lock.unlock() }
         do {
             let table = try SalvageTable(partial + "/table", progress)
             defer { table.close() }
@@ -61,12 +62,39 @@ package enum StoreSalvage {
             try Directory.rename(partial + "/data", to: target)
             try Directory.syncName(of: target)
             table.close()
+            try removeWork(in: partial)
             try Directory.removeAll(partial)
             return table.report
         } catch {
+            try? removeWork(in: partial)
             try? Directory.removeAll(partial)
             throw error
         }
+    }
+
+    /// What the place of the work has beside its lock.
+    private static let work = ["table", "data"]
+
+    /// Takes the place of the work for this process, without anything in it.
+    private static func lockWorkPlace(_ partial: String) throws(StorageError) -> DirectoryLock {
+        let known = work + [DirectoryFormat.lockName]
+        if Directory.exists(partial), let other = try Directory.names(in: partial).first(where: { !known.contains($0) })
+        {
+            throw StorageError(.refused, "a salvage works in this directory, which has \(other)", file: partial)
+        }
+        do throws(StorageError) {
+            let lock = try DirectoryLock(partial)
+            try removeWork(in: partial)
+            return lock
+        } catch {
+            // Goes if it is empty: the lock could not be made.
+            try? Directory.remove(partial)
+            throw error
+        }
+    }
+
+    private static func removeWork(in partial: String) throws(StorageError) {
+        for name in work { try Directory.removeAll("\(partial)/\(name)") }
     }
 }
 

@@ -22,8 +22,10 @@ package enum EngineSalvage {
     ///
     /// Index entries are not read: they follow from the documents. Without a manifest all document files count, also
     /// those that merges have replaced.
-    /// - Throws: `locked`, `unsupportedFormat` for another known format, or what the sink throws.
+    /// - Throws: `locked`, `unsupportedFormat` for another known format, `inputOutput` if this user must not read a
+    ///   file, or what the sink throws.
     package static func run(directory: String, into sink: any SalvageSink) throws {
+        try checkAccess(directory)
         let lock = try DirectoryFormat.lock(directory, isReadOnly: true)
         defer { lock.unlock() }
         try checkFormat(directory, sink)
@@ -31,6 +33,19 @@ package enum EngineSalvage {
         noting(sink) { () throws(StorageError) in manifest = try Manifest.read(in: directory + "/runs") }
         for file in files(manifest, directory + "/runs", sink) { try file.run() }
         try readLog(directory + "/log", manifest ?? Manifest(), sink)
+    }
+
+    /// Refuses files that this user must not read: they are not damaged, and another user takes them.
+    private static func checkAccess(_ directory: String) throws(StorageError) {
+        for part in ["runs", "log", CompanionFiles.rules].map({ "\(directory)/\($0)" }) {
+            let names = (try? Directory.names(in: part)) ?? []
+            for path in [part] + names.map({ "\(part)/\($0)" }) where Directory.isForbidden(path) {
+                let owner = Directory.status(of: path).owner.map(Directory.nameOfUser) ?? "that owns it"
+                throw StorageError(
+                    .inputOutput, "this user must not read the file or directory", file: path,
+                    remedy: "run the command as the user \(owner)")
+            }
+        }
     }
 
     /// Refuses a directory of another known format, which would be misread. A FORMAT file that is damaged is a loss.

@@ -155,7 +155,7 @@ extension Manifest {
     /// - Throws: `corrupt` if there is none or it is damaged.
     static func read(in directory: String) throws(StorageError) -> Manifest {
         let path = directory + "/" + name
-        guard Directory.exists(path) else { throw StorageError(.corrupt, "the manifest is missing", file: path) }
+        guard try Directory.isThere(path) else { throw StorageError(.corrupt, "the manifest is missing", file: path) }
         let file = try File(path, flags: O_RDONLY)
         let count = try file.byteCount()
         guard count <= byteCountMax else { throw StorageError(.corrupt, "the manifest is too long", file: path) }

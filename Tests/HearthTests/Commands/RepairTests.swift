@@ -132,4 +132,62 @@ struct RepairTests {
             #expect(try HearthBinary.run(["salvage"] + words).status == 1)
         }
     }
+
+    @Test
+    func `A salvage leaves alone what another one has made so far, and what is not of one`() async throws {
+        let data = try await makeData()
+        let target = directory.path(of: "salvaged")
+        let place = target + ".salvaging"
+        try FileManager.default.createDirectory(atPath: place + "/table", withIntermediateDirectories: true)
+        let kept = place + "/table/kept"
+        for path in [kept, place + "/LOCK"] { try Data().write(to: URL(filePath: path)) }
+        let other = open(place + "/LOCK", O_RDWR)
+        #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
+        let second = try HearthBinary.run(["salvage", data, target])
+        #expect(second.status == 1 && second.errors.contains("another process uses"), "\(second.errors)")
+        #expect(FileManager.default.fileExists(atPath: kept) && !FileManager.default.fileExists(atPath: target))
+        close(other)
+
+        let own = place + "/own"
+        try Data().write(to: URL(filePath: own))
+        let refused = try HearthBinary.run(["salvage", data, target])
+        #expect(refused.status == 1 && refused.errors.contains(place), "\(refused.errors)")
+        #expect(FileManager.default.fileExists(atPath: own))
+        try FileManager.default.removeItem(atPath: own)
+
+        // What a killed one has left goes.
+        let third = try HearthBinary.run(["salvage", data, target])
+        #expect(third.status == 0, "\(third.errors)")
+        #expect(!FileManager.default.fileExists(atPath: place))
+        _ = try await expectDocuments(target)
+    }
+
+    /// Needs root, to be another user.
+    @Test
+    func `A file that the user must not read is not taken for a damaged one`() async throws {
+        let data = try await makeData()
+        let (program, out) = (directory.path(of: "hearth"), directory.path(of: "out"))
+        try FileManager.default.copyItem(atPath: HearthBinary.path, toPath: program)
+        try FileManager.default.createDirectory(atPath: out, withIntermediateDirectories: true)
+        let open = [directory.path, program, data, data + "/runs", data + "/log"]
+        for path in open + (try FileManager.default.subpathsOfDirectory(atPath: data)).map({ "\(data)/\($0)" }) {
+            try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
+        }
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: out)
+        func salvage(_ name: String) throws -> HearthBinary.Outcome {
+            try HearthBinary.run(
+                ["--reuid=65534", "--regid=65534", "--clear-groups", program, "salvage", data, "\(out)/\(name)"],
+                executable: "/usr/bin/setpriv")
+        }
+        #expect(try salvage("whole").status == 0)
+        for path in [data + "/runs", try #require(files(".mdb", in: data).first), data + "/log"] {
+            let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
+            try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path)
+            let outcome = try salvage("part")
+            #expect(outcome.status == 1 && outcome.errors.contains(path), "\(outcome)")
+            #expect(outcome.errors.contains("run the command as the user root"), "\(outcome)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: out) == ["whole"])
+            try FileManager.default.setAttributes([.posixPermissions: mode as Any], ofItemAtPath: path)
+        }
+    }
 }
