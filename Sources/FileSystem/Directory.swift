@@ -11,8 +11,12 @@ package enum Directory {
         let parent = parent(of: path)
         try create(parent)
         let result = DiskWatch.of(path).make(.makeDirectory(path: path)) { unsafe Int(mkdir(path, 0o700)) }
-        if result != 0, errno != EEXIST {
-            throw .system(errno, "cannot make the directory", file: path)
+        if result != 0 {
+            let number = errno
+            // Another process may have made it. A link that leads nowhere has the name too.
+            if number != EEXIST || !exists(path) {
+                throw .system(number, "cannot make the directory", file: path)
+            }
         }
         try sync(parent)
     }

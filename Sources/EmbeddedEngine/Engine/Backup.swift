@@ -38,9 +38,7 @@ extension EmbeddedEngine {
     ) throws(StorageError) {
         try TemporaryFork.checkApart(core.directory, directory, for: "a \(noun)")
         let isNew = !Directory.exists(directory)
-        if !isNew, try !Directory.names(in: directory).isEmpty {
-            throw StorageError(.inputOutput, "the \(noun) directory is not empty", file: directory)
-        }
+        if !isNew { try checkEmpty(directory, noun) }
         try Directory.create(directory)
         let lock = try DirectoryFormat.lock(directory)
         defer { lock.unlock() }
@@ -51,6 +49,18 @@ extension EmbeddedEngine {
             if isNew { try? Directory.remove(directory) }
             throw error
         }
+    }
+
+    /// - Throws: `locked` if a process makes a copy in the directory at present, `inputOutput` if it is not empty.
+    private func checkEmpty(_ directory: String, _ noun: String) throws(StorageError) {
+        let names = try Directory.names(in: directory)
+        if names.isEmpty { return }
+        var remedy: String?
+        if !names.contains("FORMAT"), names.allSatisfy(CompanionFiles.isOfDirectory) {
+            try DirectoryFormat.lockExisting(directory)?.unlock()
+            remedy = "if it is what a killed process has left of a \(noun), remove it and give the command again"
+        }
+        throw StorageError(.inputOutput, "the \(noun) directory is not empty", file: directory, remedy: remedy)
     }
 
     private func writeCopy(

@@ -37,7 +37,7 @@ enum SalvageCommand: MainThreadSubcommand {
         guard Directory.exists("\(directory)/runs") || Directory.exists("\(directory)/log") else {
             throw CommandFailure("\(directory) is not a Hearth data directory: it has neither runs nor a log")
         }
-        if Directory.exists(target) { throw CommandFailure("\(target) exists") }
+        if Directory.status(of: target, followsLink: false).identity != nil { throw CommandFailure("\(target) exists") }
         try Directory.checkApart(directory, target, for: "hearth salvage")
         var line = ProgressFlags.line(arguments)
         defer { line.clear() }

@@ -86,6 +86,31 @@ struct BackupTests {
     }
 
     @Test
+    func `A target that leads nowhere, and what a killed backup has left, are named`() throws {
+        let directory = TemporaryDirectory("backup")
+        let (data, link) = (directory.path(of: "data"), directory.path(of: "link"))
+        #expect(try ServerProcess(data: data).stop() == 0)
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: directory.path(of: "none"))
+        for words in [["backup", "--data", data, link], ["restore", "--data", link, data], ["salvage", data, link]] {
+            let outcome = try HearthBinary.run(words + ["--quiet"])
+            #expect(outcome.status == 1 && outcome.errors.contains("exists"), "\(words): \(outcome.errors)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["data", "link"])
+        }
+
+        // FORMAT comes last.
+        let target = directory.path(of: "copy")
+        #expect(try HearthBinary.run(["backup", "--data", data, target]).status == 0)
+        try FileManager.default.removeItem(atPath: target + "/FORMAT")
+        let second = try HearthBinary.run(["backup", "--data", data, target])
+        #expect(second.status == 1 && second.errors.contains("has left of a backup, remove it"), "\(second.errors)")
+        let lock = open(target + "/LOCK", O_RDWR)
+        #expect(flock(lock, LOCK_EX | LOCK_NB) == 0)
+        let beside = try HearthBinary.run(["backup", "--data", data, target])
+        #expect(beside.status == 1 && beside.errors.contains("another process uses"), "\(beside.errors)")
+        close(lock)
+    }
+
+    @Test
     func `A check reports that a directory is in use, is damaged, or does not exist`() async throws {
         let directory = TemporaryDirectory("backup")
         let data = directory.path(of: "data")
