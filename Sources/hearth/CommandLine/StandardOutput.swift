@@ -17,6 +17,12 @@ enum StandardOutput {
     /// - Throws: ``Closed``, or a `CommandFailure` that says why the output cannot be written.
     static func print(_ text: String) throws { try write(Array((text + "\n").utf8)) }
 
+    /// Writes a text, which may have ids of clients, as one line: control characters become `\u000a`.
+    /// - Throws: as ``print(_:)``.
+    static func print(line text: String) throws {
+        try write(printable(Array(text.utf8), keepsLines: false) + [0x0A])
+    }
+
     /// Writes bytes.
     /// - Throws: as ``print(_:)``.
     static func write(_ bytes: [UInt8]) throws {
@@ -28,13 +34,15 @@ enum StandardOutput {
 
     /// The bytes of a text without control characters, which a terminal would obey: ids and messages may have any. A
     /// tab and the ends of lines stay, the others become `\u001b`.
-    static func printable(_ bytes: [UInt8]) -> [UInt8] {
+    ///
+    /// - Parameter keepsLines: false if tabs and the ends of lines are escaped too.
+    static func printable(_ bytes: [UInt8], keepsLines: Bool = true) -> [UInt8] {
         var result: [UInt8] = []
         for (index, byte) in bytes.enumerated() {
             let next = index + 1 < bytes.count ? bytes[index + 1] : 0
             switch byte {
-            case 0x09, 0x0A: result.append(byte)
-            case 0x0D where next == 0x0A: result.append(byte)
+            case 0x09 where keepsLines, 0x0A where keepsLines: result.append(byte)
+            case 0x0D where keepsLines && next == 0x0A: result.append(byte)
             case 0..<0x20, 0x7F: result += escape(byte)
             // U+0080 to U+009F have two bytes.
             case 0xC2 where 0x80...0x9F ~= next: result += escape(next)

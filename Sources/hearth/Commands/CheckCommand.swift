@@ -85,7 +85,7 @@ enum CheckCommand: MainThreadSubcommand {
         defer { line.clear() }
         var report = try StoreCheck.run(StoreConfiguration(directory: directory)) { line.update($0) }
         line.clear()
-        if !arguments[json] { for problem in report.problems { try StandardOutput.print("problem: \(problem)") } }
+        if !arguments[json] { for problem in report.problems { try StandardOutput.print(line: "problem: \(problem)") } }
         let remedy = try EntriesOfOthers.remedy(directory)
         if arguments[repair], report.isRepairable, remedy == nil {
             try IndexRepair.run(directory) { line.update($0) }
@@ -93,7 +93,9 @@ enum CheckCommand: MainThreadSubcommand {
             report = try StoreCheck.run(StoreConfiguration(directory: directory)) { line.update($0) }
             line.clear()
             if !arguments[json] {
-                for problem in report.problems { try StandardOutput.print("problem after the repair: \(problem)") }
+                for problem in report.problems {
+                    try StandardOutput.print(line: "problem after the repair: \(problem)")
+                }
             }
             if report.isClean, !arguments[json] {
                 try StandardOutput.print("\(directory): repaired; all indexes were built again")

@@ -48,7 +48,7 @@ enum SalvageCommand: MainThreadSubcommand {
             rules = Result { try salvageRules(of: directory, to: place) }
         }
         line.clear()
-        for loss in report.losses { try StandardOutput.print("unreadable: \(loss)") }
+        for loss in report.losses { try StandardOutput.print(line: "unreadable: \(loss)") }
         if report.lossCount > report.losses.count {
             try StandardOutput.print("unreadable: \(report.lossCount - report.losses.count) more places")
         }

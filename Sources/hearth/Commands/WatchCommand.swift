@@ -18,9 +18,10 @@ enum WatchCommand: AsyncSubcommand {
         does.
 
         Each change is one line: added, modified or removed, a tab, then the document as
-        hearth get prints it; for a removed document its path. The first lines are the
-        documents that exist now. All changes of one commit are printed together. After a
-        lost connection the command connects again and prints what it has missed.
+        hearth get prints it; for a removed document its path, as hearth ls prints it. The
+        first lines are the documents that exist now. All changes of one commit are printed
+        together. After a lost connection the command connects again and prints what it has
+        missed.
 
         Ctrl-C ends the command, and so does the server when the token has expired or is
         revoked.
@@ -102,7 +103,9 @@ private struct ChangePrinter {
             guard let content = change.content else {
                 known.remove(path)
                 try StandardOutput.print(
-                    isJSON ? #"{"change":"removed","path":\#(JSONText.quoted(path))}"# : "removed\t\(path)")
+                    isJSON
+                        ? #"{"change":"removed","path":\#(JSONText.quoted(path))}"#
+                        : "removed\t\(PathWords.printed(path))")
                 continue
             }
             let kind = known.insert(path).inserted ? "added" : "modified"

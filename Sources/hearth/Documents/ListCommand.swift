@@ -18,7 +18,8 @@ enum ListCommand: AsyncSubcommand {
         Prints one path in each line, in the order of the names: the collections of the
         database, or those below the document NAME, with a slash at the end; or the
         documents of the collection NAME. A document that does not exist but has documents
-        below it is marked as missing.
+        below it is marked as missing. A path with control characters, and one that could be
+        taken for such a line or mark, is in quotes as JSON has it; scripts may use --json.
 
         Examples:
 
@@ -78,6 +79,8 @@ enum ListCommand: AsyncSubcommand {
         let isJSON: Bool
         var left: Int
 
+        private static let missing = " (missing)"
+
         /// - Returns: whether more may be printed.
         mutating func print(_ name: String, kind: String, exists: Bool) throws -> Bool {
             let path = name.dropping(prefix: database.documentsRoot + "/")
@@ -87,7 +90,8 @@ enum ListCommand: AsyncSubcommand {
                 ])
                 try StandardOutput.print(object.json)
             } else {
-                try StandardOutput.print(path + (kind == "collection" ? "/" : "") + (exists ? "" : " (missing)"))
+                let line = PathWords.printed(path + (kind == "collection" ? "/" : ""), without: Self.missing)
+                try StandardOutput.print(line + (exists ? "" : Self.missing))
             }
             left -= 1
             return left > 0

@@ -154,6 +154,36 @@ struct DocumentCommandTests {
     }
 
     @Test
+    func `A listing has one line for each path, whatever its characters, and no line can be taken for another`() throws
+    {
+        let bench = try Bench()
+        let ids = ["\u{1B}[2J", "\"q\"", "a\nb", "back\\slash", "t\tb", "x (missing)", "\u{7F}", "\u{85}"]
+        for id in ids { try bench.run("set", "c/\(id)", "{}") }
+        for path in ["c/x/d/y", "\"c\"/x", "c\n/x"] { try bench.run("set", path, "{}") }
+        #expect(
+            try bench.output("ls", "c") == #"""
+                "c/\u001b[2J"
+                c/"q"
+                "c/a\nb"
+                c/back\slash
+                "c/t\tb"
+                c/x (missing)
+                "c/x (missing)"
+                "c/\u007f"
+                "c/\u0085"
+
+                """#)
+        #expect(
+            try bench.output("ls") == #"""
+                "\"c\"/"
+                c/
+                "c\n/"
+
+                """#)
+        #expect(bench.server.stop() == 0)
+    }
+
+    @Test
     func `A subtree is copied in commits of bounded size, and continued after a document`() throws {
         let bench = try Bench()
         try bench.run("set", "c/x", #"{"n": 0}"#)

@@ -52,6 +52,21 @@ struct WatchCommandTests {
     }
 
     @Test
+    func `A removed document has one line, whatever its id`() async throws {
+        let directory = TemporaryDirectory("watch-removed")
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        let client = try TestClient(server)
+        try await client.set("c/d\nremoved\tc", number: 1)
+        let process = try watch(server, ["c"], first: "added\t")
+        try await client.delete("c/d\nremoved\tc")
+        #expect(process.waitForLine(prefix: "removed\t") != nil)
+        await client.close()
+        stop(process)
+        #expect(process.output.hasSuffix("\n" + #"removed"# + "\t" + #""c/d\nremoved\tc""# + "\n"), "\(process.output)")
+        #expect(server.stop() == 0)
+    }
+
+    @Test
     func `A document as JSON objects`() async throws {
         let directory = TemporaryDirectory("watch-document")
         let server = try ServerProcess(data: directory.path(of: "data"))
