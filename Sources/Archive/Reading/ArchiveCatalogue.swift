@@ -56,6 +56,16 @@ package struct ArchiveCatalogue: Sendable {
         return max(bases.map(\.version).max() ?? first.version, chains.last?.last ?? .zero)
     }
 
+    /// What to say about the last file of records if it is not complete: without its commits an archive looks like one
+    /// that ends earlier.
+    package var unfinishedNote: String? {
+        unfinishedRecords.map {
+            "\(ArchiveFormat.recordFile($0, in: directory)) is not complete, and commits after version "
+                + "\(lastVersion ?? .zero) are missing: a server writes it at present or was killed meanwhile, or "
+                + "the file was cut short"
+        }
+    }
+
     private mutating func readBases() throws(StorageError) {
         let place = "\(directory)/\(ArchiveFormat.basesName)"
         guard Directory.exists(place) else { return }

@@ -93,6 +93,7 @@ enum ArchiveCommand: MainThreadSubcommand {
                     + "\(text(chain.last))")
         }
         for problem in catalogue.problems { try StandardOutput.print("problem: \(problem)") }
+        if let note = catalogue.unfinishedNote { try StandardOutput.print("note: \(note)") }
         guard let first = catalogue.bases.first, let last = catalogue.lastVersion else { return }
         try StandardOutput.print("restores from \(text(first.version)) to \(text(last))")
     }
@@ -107,6 +108,7 @@ enum ArchiveCommand: MainThreadSubcommand {
             try StandardOutput.print(JSONValue.object(["problems": .array(texts)]).json)
         } else {
             for problem in problems { try StandardOutput.print("problem: \(problem)") }
+            if let note = try ArchiveCatalogue(directory).unfinishedNote { try StandardOutput.print("note: \(note)") }
         }
         if !problems.isEmpty { throw CommandFailure("\(directory): \(problems.count) problems") }
         if !arguments[json] { try StandardOutput.print("\(directory): no problems") }

@@ -79,6 +79,9 @@ struct ArchivedState {
                 if let error = try DocumentStore.open(configuration).close() { throw error }
             })
         let time = PointInTime(microseconds: outcome.version.microseconds).flagText
+        let catalogue = try ArchiveCatalogue(archive)
+        let note = outcome.version == catalogue.lastVersion ? catalogue.unfinishedNote.map { "; \($0)" } : nil
         return " as of \(time) (version \(outcome.version)): a base, and \(outcome.records) commits after it"
+            + (note ?? "")
     }
 }

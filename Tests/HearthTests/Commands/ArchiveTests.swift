@@ -78,6 +78,35 @@ struct ArchiveCommandTests {
     }
 
     @Test
+    func `A last file that was cut short is named where its commits are missing`() async throws {
+        for number in [1, 2] {
+            let server = try serve(data)
+            let client = try TestClient(server)
+            try await client.set("c/x", number: number)
+            await client.close()
+            #expect(server.stop() == 0)
+        }
+        let last = try #require(try records().last)
+        #expect(try !run(["archive", "list", archive]).contains("not complete"))
+        let bytes = try Data(contentsOf: URL(filePath: last))
+        try bytes.dropLast(1).write(to: URL(filePath: last))
+        let restored = directory.path(of: "restored")
+        for words in [["list", archive], ["check", archive]] {
+            let output = try run(["archive"] + words)
+            #expect(output.contains("note: \(last) is not complete"), "\(output)")
+        }
+        let outcome = try run(["restore", "--from", archive, "--to", restored])
+        #expect(outcome.contains("; \(last) is not complete"), "\(outcome)")
+        #expect(try run(["get", "--data", restored, "c/x"]).contains("1}"))
+    }
+
+    /// The paths of the archive's files of records.
+    private func records() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: archive + "/records").filter { $0.hasSuffix(".records") }
+            .sorted().map { "\(archive)/records/\($0)" }
+    }
+
+    @Test
     func `Damage and contradictions are named, and leave no directory`() async throws {
         // The second time there is a base, and a commit after it.
         for number in 1...2 {
