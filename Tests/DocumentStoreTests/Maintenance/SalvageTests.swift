@@ -213,6 +213,30 @@ struct SalvageTests {
     }
 
     @Test
+    func `A page that a disk has written over another one of as many entries is not taken for it`() async throws {
+        let original = try await Original(isCrashed: false)
+        let copy = try original.copy()
+        let path = try #require(files(".mdb", in: copy).last)
+        var bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
+        // By their head: leaves have 2 at 10, and the end of their entries' offsets at 12.
+        let leaves = stride(from: 8_192, to: bytes.count, by: 4_096).filter {
+            bytes[$0 + 10] == 2 && bytes[$0 + 11] == 0
+        }
+        let lengths = Dictionary(grouping: leaves) { [bytes[$0 + 12], bytes[$0 + 13]] }
+        let alike = try #require(lengths.values.max { $0.count < $1.count })
+        let (from, to) = (try #require(alike.first), try #require(alike.last))
+        try #require(from < to)
+        bytes.replaceSubrange(to..<(to + 4_096), with: bytes[from..<(from + 4_096)])
+        try Data(bytes).write(to: URL(filePath: path))
+        let (documents, report) = try salvage(copy, of: original)
+        #expect(documents != original.documents)
+        #expect(report.losses.contains { $0.contains("the page at \(to) is damaged") }, "\(report.losses)")
+        for (path, document) in documents where original.documents[path] != document {
+            #expect(original.former[path]?.contains(document) == true, "\(path)")
+        }
+    }
+
+    @Test
     func `Of a damaged log the commits before the damage are taken`() async throws {
         let original = try await Original(isCrashed: true)
         let copy = try original.copy()

@@ -60,10 +60,13 @@ struct DocumentSalvage {
         for leaf in 0..<file.part.dataBlockCount {
             let offset = file.part.offset(ofBlock: leaf)
             guard offset + 1 << map.pageShift <= map.byteCount else { continue }
-            let (intact, damaged) = try read(map.page(at: offset), map)
-            found += intact
-            if damaged > 0 || intact == 0 {
-                sink.note("\(path): the page at \(offset) is damaged, \(intact) entries are intact")
+            let page = map.page(at: offset)
+            let (intact, damaged) = try read(page, map)
+            // Entries of a leaf that a disk has put in the place of another one are counted where they belong.
+            let own = page.number == UInt64(offset >> map.pageShift) ? intact : 0
+            found += own
+            if damaged > 0 || own == 0 {
+                sink.note("\(path): the page at \(offset) is damaged, \(own) entries are intact")
             }
         }
         let lost = Int(clamping: file.footer.entryCount) - found
