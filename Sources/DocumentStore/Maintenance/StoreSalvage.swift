@@ -43,7 +43,7 @@ package enum StoreSalvage {
     ///     this thread.
     ///   - complete: adds files to the new directory, before it gets its name.
     /// - Throws: `StorageError`, for example `locked` if a process uses the directory or makes the same target,
-    ///   `refused` if `target.salvaging` has other files, or `full` if there is no space for twice the documents.
+    ///   `refused` if `target.salvaging` has other files, or `full` if there is no space for the documents three times.
     package static func run(
         _ directory: String, to target: String, taking selection: StoreSelection = StoreSelection(),
         progress: @escaping WorkProgress.Handler = { _ in }, complete: (String) throws -> Void = { _ in }

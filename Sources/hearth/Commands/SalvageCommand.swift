@@ -23,8 +23,8 @@ enum SalvageCommand: MainThreadSubcommand {
         Documents keep their times. Earlier versions and databases that were deleted are not
         taken, and the indexes are built when a server opens OUT. The security rules of DIR
         are copied, except those that cannot be read; without the newest no server starts
-        on OUT before others are applied. OUT must not exist; its disk needs room for the
-        documents twice.
+        on OUT before others are applied. OUT must not exist. Its disk needs room for the
+        documents three times, and up to 2 GiB more: 160 MB of documents took 1 GB.
 
         Example:
 
