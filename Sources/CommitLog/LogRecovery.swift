@@ -177,18 +177,21 @@ struct LogRecovery {
         log.segments[log.segments.count - 1].lastVersion = CommitVersion(microseconds: frame.lastVersion)
     }
 
-    /// Throws when a good frame of this life follows the first bad one.
+    /// Throws when a frame of this life begins after the first bad one, whole or not: the bad one was synced before.
     private func scanForFrames(
         behind bad: Int, in bytes: UnsafeRawBufferPointer, _ header: SegmentHeader, path: String
     ) throws(StorageError) {
         var offset = bad + 8
         while offset <= bytes.count - LogFormat.frameHeaderBytes {
-            if unsafe bytes.word(at: offset + 16) == header.nonce,
-                unsafe LogFrameHeader(segment: bytes, at: offset, nonce: header.nonce) != nil
-            {
-                throw StorageError(
-                    .corrupt, "a group of the log is damaged, and a later one at byte \(offset) is whole", file: path,
-                    offset: bad)
+            if unsafe bytes.word(at: offset + 16) == header.nonce {
+                let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[offset...])
+                let later = unsafe LogFrameHeader(
+                    unverified: rest, at: offset, nonce: header.nonce, bytesLeft: rest.count)
+                if later != nil {
+                    throw StorageError(
+                        .corrupt, "a group of the log is damaged, and a later one begins at byte \(offset)", file: path,
+                        offset: bad)
+                }
             }
             offset += 8
         }

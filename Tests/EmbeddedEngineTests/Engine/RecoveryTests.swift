@@ -185,6 +185,26 @@ struct RecoveryTests {
         }
     }
 
+    @Test
+    func `Two groups of which none is whole are corruption, named by the first one: it was synced`() throws {
+        let logged = try LoggedDirectory(commits: 4)
+        for first in 0..<3 {
+            var damaged = logged.segment
+            for frame in logged.frames[first...] { damaged[frame.offset + frame.frameBytes - 9] ^= 1 }
+            // The first one may be gone altogether.
+            for isGone in [false, true] {
+                let frame = logged.frames[first]
+                if isGone { for index in frame.offset..<(frame.offset + frame.frameBytes) { damaged[index] = 0 } }
+                logged.damage(damaged)
+                let error = #expect(throws: StorageError.self) { try Store(logged.copy) }
+                #expect(error?.code == .corrupt)
+                #expect(error?.file == logged.copy + "/log/" + logged.segmentName)
+                #expect(error?.offset == frame.offset)
+                #expect(try !EngineCheck.run(directory: logged.copy).isClean)
+            }
+        }
+    }
+
     @Test(arguments: [0, 8, 16, 24, 32, 47])
     func `A damaged segment header is corruption`(index: Int) throws {
         let logged = try LoggedDirectory(commits: 1)
