@@ -92,8 +92,8 @@ class Listening:
         yield from self.judged(method, text, answers)
 
     def judged(self, method, text, answers):
-        """The difference of two writes. Where only one server has written, the scenario is over."""
-        self.is_over |= answers[0].code != answers[1].code
+        """The difference of two writes. Where the servers have not written the same, the scenario is over."""
+        self.is_over |= answers[0].code != answers[1].code or answers[0].results != answers[1].results
         yield from different(method, text, answers)
 
     def add(self, number, text):
