@@ -48,17 +48,7 @@ struct QueryDescription: Equatable, Sendable {
     /// The orders that decide: the explicit ones, then inequality fields without an order by name, then the document's
     /// name, each appended one in the direction of the last explicit one.
     var effectiveOrders: [DocumentModel.Order] {
-        var result = orders
-        let direction = orders.last?.direction ?? .ascending
-        let inequalities = filters.reduce(into: Set()) { $0.formUnion($1.inequalityFields) }
-        for field in inequalities.sorted() where !field.isDocumentName && !result.contains(where: { $0.field == field })
-        {
-            result.append(Order(field: field, direction: direction))
-        }
-        if !result.contains(where: \.field.isDocumentName) {
-            result.append(Order(field: .documentName, direction: direction))
-        }
-        return result
+        EffectiveOrder.completed(orders, inequalityFields: DocumentModel.Filter.and(filters).inequalityFields)
     }
 
     /// Whether results arrive in reverse and are to be turned round: `limit(toLast:)` asks for the first ones of the

@@ -33,10 +33,11 @@ package struct EffectiveOrder: Sendable, Equatable {
         explicit: [Order], inequalityFields: Set<FieldPath>, totalled: [FieldPath] = [], isByName: Bool = false
     ) throws(RequestError) {
         try EffectiveOrder.checkWritten(explicit)
-        let written = explicit.map(\.field)
-        let endsWithName = written.last?.isDocumentName ?? false
-        let compared = inequalityFields.filter { !$0.isDocumentName && !written.contains($0) }.sorted()
-        let added = Set(totalled).subtracting(written).subtracting(compared).sorted()
+        components = EffectiveOrder.completed(explicit, inequalityFields: inequalityFields, totalled: totalled)
+        writtenCount = explicit.count
+        let endsWithName = explicit.last?.field.isDocumentName ?? false
+        let implied = Set(components.dropFirst(writtenCount).map(\.field))
+        let added = implied.intersection(totalled).subtracting(inequalityFields).sorted()
         if endsWithName || isByName, !added.isEmpty {
             let names = added.map(\.description).joined(separator: ", ")
             throw .invalidArgument(
@@ -45,11 +46,20 @@ package struct EffectiveOrder: Sendable, Equatable {
                     + "Please try the query again with additional ordering on those fields."
             )
         }
-        if endsWithName, !compared.isEmpty { throw .orderAfterName }
+        if endsWithName, !implied.isEmpty { throw .orderAfterName }
+    }
+
+    /// A client's orders, then the fields of inequality filters, then the totalled fields, then the name: what the
+    /// client has not written in the direction of its last order. Nothing is checked.
+    package static func completed(
+        _ explicit: [Order], inequalityFields: Set<FieldPath>, totalled: [FieldPath] = []
+    ) -> [Order] {
+        let written = explicit.map(\.field)
+        let compared = inequalityFields.filter { !$0.isDocumentName && !written.contains($0) }.sorted()
+        let added = Set(totalled).subtracting(written).subtracting(compared).sorted()
+        let name: [FieldPath] = written.contains(where: \.isDocumentName) ? [] : [.documentName]
         let direction = explicit.last?.direction ?? .ascending
-        let implied = compared + added + (endsWithName ? [] : [.documentName])
-        components = explicit + implied.map { Order(field: $0, direction: direction) }
-        writtenCount = explicit.count
+        return explicit + (compared + added + name).map { Order(field: $0, direction: direction) }
     }
 
     /// All documents have different names, so nothing can follow the name.

@@ -1,5 +1,6 @@
 // A moment on the command line.
 
+import Basics
 import DocumentJSON
 import DocumentModel
 
@@ -25,6 +26,15 @@ struct PointInTime: FlagValue {
     private init(time: TimestampValue) { self.time = time }
 
     var flagText: String { time.rfc3339 }
+}
+
+extension CalendarDate {
+    /// As RFC 3339 writes it, without the zone UTC: `2031-05-02T08:15:30`.
+    var rfc3339: String {
+        var bytes: [UInt8] = []
+        appendRFC3339(to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
 }
 
 extension TimestampValue {

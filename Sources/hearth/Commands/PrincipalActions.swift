@@ -145,11 +145,7 @@ enum PrincipalActions {
         return lines
     }
 
-    private static func date(_ seconds: Int64) -> String {
-        var text: [UInt8] = []
-        CalendarDate(secondsSinceEpoch: seconds).appendRFC3339(to: &text)
-        return String(decoding: text, as: UTF8.self)
-    }
+    private static func date(_ seconds: Int64) -> String { CalendarDate(secondsSinceEpoch: seconds).rfc3339 }
 
     static func revoke(_ name: String, _ arguments: ParsedArguments) throws {
         let file = try file(arguments)

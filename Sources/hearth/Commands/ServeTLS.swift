@@ -80,7 +80,7 @@ final class ServeTLS: Sendable {
             let message =
                 end < now
                 ? "\(expired): replace the files and send SIGHUP" : "replace the files and send SIGHUP before that"
-            log(.warning, event, ["until": Self.text(end), "message": message])
+            log(.warning, event, ["until": CalendarDate(secondsSinceEpoch: end).rfc3339, "message": message])
         }
         warn(
             "certificate_expires", certificate, within: Self.warningSeconds.certificate,
@@ -104,12 +104,8 @@ final class ServeTLS: Sendable {
     }
 
     /// When the certificate expires, as RFC 3339 writes it, without the zone UTC.
-    var expires: String { context.withLock { $0.certificateExpires }.map(Self.text) ?? "never" }
-
-    private static func text(_ seconds: Int64) -> String {
-        var text: [UInt8] = []
-        CalendarDate(secondsSinceEpoch: seconds).appendRFC3339(to: &text)
-        return String(decoding: text, as: UTF8.self)
+    var expires: String {
+        context.withLock { $0.certificateExpires }.map { CalendarDate(secondsSinceEpoch: $0).rfc3339 } ?? "never"
     }
 }
 

@@ -254,20 +254,30 @@ struct SalvageTests {
     /// A byte of the last group is damaged: of its records, of its nonce, or of the version that it follows.
     @Test(arguments: [0, 16 - 60, 32 - 60])
     func `The report says that the last group of a log is not whole`(offset: Int) async throws {
+        let losses = try await losses(damaging: "c/299", at: offset, of: 250..<300)
+        #expect(losses.count == 1 && losses.first?.contains("not whole") == true, "\(losses)")
+    }
+
+    /// Damages a byte of a log, and expects of some documents what the runs have, and of the others the newest.
+    ///
+    /// - Parameters:
+    ///   - text: of the damaged group.
+    ///   - offset: within the records of the group.
+    ///   - numbers: of the documents of the group. Each commit of 50 documents is a group.
+    /// - Returns: the losses that the report names.
+    private func losses(damaging text: String, at offset: Int = 0, of numbers: Range<Int>) async throws -> [String] {
         let original = try await Original(isCrashed: true)
         let copy = try original.copy()
-        let place = try group(with: "c/299", in: copy.path(of: "damaged/log/"))
+        let place = try group(with: text, in: copy.path(of: "damaged/log/"))
         var bytes = try Data(contentsOf: URL(filePath: place.path))
         bytes[bytes.startIndex + place.offset + offset] ^= 1
         try bytes.write(to: URL(filePath: place.path))
         let (documents, report) = try salvage(copy, of: original)
-        func isLost(_ path: String) -> Bool {
-            (250..<300).contains(Int(path.dropFirst(2).prefix { $0.isNumber }) ?? 0)
-        }
+        func isLost(_ path: String) -> Bool { numbers.contains(Int(path.dropFirst(2).prefix { $0.isNumber }) ?? 0) }
         var expected = original.documents.filter { !isLost($0.key) }
         for (path, document) in original.inRuns where isLost(path) { expected[path] = document }
         #expect(documents == expected)
-        #expect(report.losses.count == 1 && report.losses.first?.contains("not whole") == true, "\(report.losses)")
+        return report.losses
     }
 
     /// Where the last group with a text lies: a file, and an offset within the group's records.
@@ -292,21 +302,9 @@ struct SalvageTests {
 
     @Test
     func `Of a log with a damaged group the later ones are taken, and the report names the gap`() async throws {
-        let original = try await Original(isCrashed: true)
-        let copy = try original.copy()
-        // Each commit of 50 documents is a group. The last six are in the log alone.
-        let place = try group(with: "c/163", in: copy.path(of: "damaged/log/"))
-        var bytes = try Data(contentsOf: URL(filePath: place.path))
-        bytes[bytes.startIndex + place.offset] ^= 1
-        try bytes.write(to: URL(filePath: place.path))
-        let (documents, report) = try salvage(copy, of: original)
-        func isLost(_ path: String) -> Bool {
-            (150..<200).contains(Int(path.dropFirst(2).prefix { $0.isNumber }) ?? 0)
-        }
-        var expected = original.documents.filter { !isLost($0.key) }
-        for (path, document) in original.inRuns where isLost(path) { expected[path] = document }
-        #expect(documents == expected)
-        #expect(report.losses.count == 1 && report.losses.first?.contains("are missing") == true, "\(report.losses)")
+        // The last six groups are in the log alone.
+        let losses = try await losses(damaging: "c/163", of: 150..<200)
+        #expect(losses.count == 1 && losses.first?.contains("are missing") == true, "\(losses)")
     }
 
     @Test
