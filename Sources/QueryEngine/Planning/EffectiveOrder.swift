@@ -36,9 +36,10 @@ package struct EffectiveOrder: Sendable, Equatable {
         components = EffectiveOrder.completed(explicit, inequalityFields: inequalityFields, totalled: totalled)
         writtenCount = explicit.count
         let endsWithName = explicit.last?.field.isDocumentName ?? false
+        guard endsWithName || isByName else { return }
         let implied = Set(components.dropFirst(writtenCount).map(\.field))
         let added = implied.intersection(totalled).subtracting(inequalityFields).sorted()
-        if endsWithName || isByName, !added.isEmpty {
+        if !added.isEmpty {
             let names = added.map(\.description).joined(separator: ", ")
             throw .invalidArgument(
                 "This query requires an index that has fields [\(names)] after __name__ and Firestore does not "
