@@ -65,7 +65,7 @@ extension Parser {
     }
 
     private func increment() -> Failure {
-        failure("Increment (++) and decrement (--) operators are not supported.", remedy: "Write '- -1' or '+ 1'.")
+        failure("Increment (++) and decrement (--) operators are not supported.", remedy: "Write '1 - -1' or '-(-1)'.")
     }
 
     private mutating func unary() throws(Failure) -> ExpressionSyntax {
@@ -81,7 +81,8 @@ extension Parser {
         depth += 1
         defer { depth -= 1 }
         if depth > RulesLimits.nestingDepth { throw tooComplex(token.range) }
-        let operand = try unary()
+        // The operand of a minus has no other operator before it.
+        let operand = isNot ? try unary() : try postfix()
         return try node(.unary(isNot ? .not : .negate, operand), start, [operand])
     }
 

@@ -19,6 +19,8 @@ def explain(difference):
     # No document of the search is refused, but one of another form could be.
     if difference.kind == "query: emulator proves more" and re.search(r"\.get\('| in resource\.data\)", difference.case):
         return "the emulator takes a field without conditions for one that no document has"
+    if difference.kind == "query: emulator proves more" and re.search(r"(\S+) is \w+ && \1 ==", difference.case):
+        return "the emulator sees that a type and a value of one field contradict each other in a rule"
     if difference.kind == "compiles":
         return explain_text(difference)
     if difference.kind == "value":

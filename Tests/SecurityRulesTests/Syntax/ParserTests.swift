@@ -35,6 +35,7 @@ struct ParserTests {
         "match /a/{b} { allow read: if a[1:] == a[:2]; }", "match /a/{b} { allow read: if /a /b == /{x = **}; }",
         "match /a/{b} { allow read: if .5 + 5. > 1.0; }", "match /a/{b} { allow read: if a ? b : c ? d : e; }",
         "match /a/{b} { allow read: if math.abs(1) == 1; }",
+        "match /a/{b} { allow read: if 1 - -1 == -(-a.b) && !!true; }",
     ])
     func `Valid declarations`(text: String) {
         #expect(error(Self.inBody(text)) == nil)
@@ -62,6 +63,7 @@ struct ParserTests {
         ("match /a/{b} { allow read: if '\\q'; }", "escape"),
         ("match /a/{b} { allow read: if b'\\u0041'; }", "bytes"), ("match /a/{b} { allow read: if 1e3; }", "e3"),
         ("match /a/{b} { allow read: if 007; }", "'0'"), ("match /a/{b} { allow read: if +1; }", "'+'"),
+        ("match /a/{b} { allow read: if - -1; }", "'-'"), ("match /a/{b} { allow read: if -!a; }", "'!'"),
         ("match /a/{b} { allow read: if --1; }", "decrement"), ("match /a/{b} { allow read: if a = b; }", "'='"),
         ("match /a/{b} { allow read: if 9223372036854775808; }", "number"),
         ("match /a/{b} { allow read: if x is y; }", "'is'"),
