@@ -14,12 +14,14 @@ extension CallConnection {
 
     /// Adds the change of our incomplete messages to the server's sum; ends the connection when that is too much.
     package func countAssembly() {
-        let now = isOver ? 0 : assemblyBytes
+        // Comes for each piece of a body: every look over the witness table counts.
+        let core = core
+        let now = core.state.isOver ? 0 : assemblyBytes
         let change = now - core.state.assemblyBytesCounted
         guard change != 0 else { return }
         core.state.assemblyBytesCounted = now
-        let limit = configuration.assemblyBytesTotalMax
-        if owner.countAssembled(change) > limit, change > 0 {
+        let limit = core.configuration.assemblyBytesTotalMax
+        if core.owner.countAssembled(change) > limit, change > 0 {
             end(
                 .tooManyIncompleteMessages, .resourceExhausted, "the server's incomplete messages exceed \(limit) bytes"
             )

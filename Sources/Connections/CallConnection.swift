@@ -67,7 +67,8 @@ extension CallConnection {
     package var channel: Channel { core.channel }
     package var loop: EventLoop { core.loop }
     package var handler: any ServiceHandler { core.handler }
-    package var configuration: ServerConfiguration { core.configuration }
+    /// Lent: a copy of the whole would cost more than what most of its readers do.
+    package var configuration: ServerConfiguration { _read { yield core.configuration } }
     package var owner: any ConnectionOwner { core.owner }
     package var loopThread: any LoopThread { core.loop }
     package var peerAddress: String { core.peerAddress }
