@@ -17,8 +17,7 @@ struct HTTP2Limits: Sendable {
     var connectionWindowBytes: UInt32
     /// Header fields of one request: SETTINGS_MAX_HEADER_LIST_SIZE.
     var metadataBytesMax: Int
-    /// Streams that the client may reset, or on which it may break a rule so that we reset them, at once, and in a
-    /// second in the long run.
+    /// Streams that the client may reset, or on which it may break a rule, at once, and in a second in the long run.
     var resetsMax: UInt64
     var resetsPerSecond: UInt64
     /// Frames that ask for work and bring nothing (PING, SETTINGS, empty DATA, malformed ones) at once, and in a second
@@ -40,8 +39,9 @@ struct HTTP2Limits: Sendable {
     /// Header fields of such a request.
     var httpFieldsMax = 100
 
-    /// Fields beyond this many times the limit end the connection: they are not an accident.
-    static let metadataExcess = 64
+    /// Fields beyond this many times the limit end the connection. Proxies that ignore the limit have a lower one
+    /// themselves, and a byte that names a long entry of the table costs as much as the entry.
+    static let metadataExcess = 4
     /// The range of SETTINGS_MAX_FRAME_SIZE, RFC 9113 section 6.5.2.
     static let frameBytesRange: ClosedRange<UInt32> = 16_384...16_777_215
     /// No window may grow beyond this, RFC 9113 section 6.9.1.

@@ -29,9 +29,14 @@ extension HTTP2Session {
         hot.state.fields.take(
             name, value, bytesMax: limits.metadataBytesMax, keepsAuthorization: limits.keepsAuthorization,
             keepsForwarded: limits.trustedProxies != nil)
-        guard hot.state.fields.byteCount > limits.metadataBytesMax * HTTP2Limits.metadataExcess else { return 0 }
-        hot.state.failure = "a header list without an end"
-        return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
+        let byteCount = hot.state.fields.byteCount
+        guard byteCount > limits.metadataBytesMax else { return 0 }
+        if byteCount > limits.metadataBytesMax * HTTP2Limits.metadataExcess {
+            hot.state.failure = "a header list without an end"
+            return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
+        }
+        let isFirstBeyond = byteCount - RequestFields.byteCount(name, value) <= limits.metadataBytesMax
+        return isFirstBeyond && !spendReset() ? NGHTTP2_ERR_CALLBACK_FAILURE.rawValue : 0
     }
 
     /// A request's fields are complete: the stream begins.

@@ -319,7 +319,8 @@ enum HTTP2Progress: Equatable {
         return false
     }
 
-    /// Counts a stream that the client gave up, or on which it broke a rule; false when there were too many.
+    /// Counts a stream that the client gave up, or on which it broke a rule, the limit of fields among them; false when
+    /// there were too many.
     func spendReset() -> Bool {
         if hot.state.resets.take() { return true }
         hot.state.hasTooManyResets = true

@@ -82,11 +82,16 @@ struct RequestFields {
     /// What RFC 9113 adds to a field's name and value.
     private static let fieldOverheadBytes = 32
 
+    /// What a field counts for.
+    static func byteCount(_ name: RawSpan, _ value: RawSpan) -> Int {
+        name.byteCount + value.byteCount + fieldOverheadBytes
+    }
+
     /// Takes one field; names are in small letters already.
     mutating func take(
         _ name: RawSpan, _ value: RawSpan, bytesMax: Int, keepsAuthorization: Bool = false, keepsForwarded: Bool = false
     ) {
-        byteCount += name.byteCount + value.byteCount + Self.fieldOverheadBytes
+        byteCount += Self.byteCount(name, value)
         guard byteCount <= bytesMax else { return }
         if keepsForwarded { forwarded.take(name, value) }
         switch name.byteCount {

@@ -284,6 +284,22 @@ import Testing
         #expect(HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]])
     }
 
+    @Test func `Header lists above the limit count like streams that the client resets`() throws {
+        let live = try LiveServer {
+            $0.resetsMax = 50
+            $0.resetsPerSecond = 1
+        }
+        defer { live.stop() }
+        let large = [("x", String(repeating: "y", count: 20_000)), ("z", "")]
+        let last = flood(live, times: 1_000) { number in
+            let stream = UInt32(number * 2 + 1)
+            return [.request(Self.get, stream: stream, fields: large), .data(grpcMessage([1]), stream: stream)]
+        }
+        #expect(last?.code == Code.enhanceYourCalm.rawValue)
+        #expect(live.record.state.withLock { $0.heads.isEmpty })
+        #expect(HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]])
+    }
+
     @Test func `Events have the reason of an end, and no field that breaks a rule and no query`() throws {
         let events = Mutex<[ServerEvent]>([])
         let changed = Signal()
@@ -330,6 +346,27 @@ import Testing
         // One long field enters the table, and then a byte each repeats it.
         let long = [0x40] + HTTP2Frame.encode([("x", String(repeating: "y", count: 3_000))]).dropFirst()
         client.send(HTTP2Frame(.headers, 4, stream: 1, long + [UInt8](repeating: 0xBE, count: 10_000)))
+        #expect(client.readAll().goAways.last?.code == Code.enhanceYourCalm.rawValue)
+    }
+
+    @Test func `A header list of few bytes that unfolds to many times the limit ends the connection`() throws {
+        let live = try LiveServer()
+        defer { live.stop() }
+        let client = HTTP2Client(live)
+        let long = [0x40] + HTTP2Frame.encode([("x", String(repeating: "y", count: 4_000))]).dropFirst()
+        func request(_ stream: UInt32, _ fields: [UInt8]) -> [UInt8] {
+            let block = HTTP2Frame.encode(HTTP2Frame.grpcFields(Self.get)) + fields
+            return HTTP2Frame(.headers, 4, stream: stream, block).bytes
+                + HTTP2Frame.data(grpcMessage([7]), stream: stream).bytes
+        }
+        // The entry is long, but within the limit, also with its repetitions.
+        client.raw.send(request(1, long) + request(3, [0xBE, 0xBE]))
+        #expect(client.answer(1).messages == [[7]])
+        #expect(client.answer(3).messages == [[7]])
+        // Beyond it the request alone is refused.
+        client.raw.send(request(5, [UInt8](repeating: 0xBE, count: 12)))
+        #expect(client.answer(5).status == 8)
+        client.raw.send(request(7, [UInt8](repeating: 0xBE, count: 240)))
         #expect(client.readAll().goAways.last?.code == Code.enhanceYourCalm.rawValue)
     }
 
