@@ -24,6 +24,7 @@ extension Channel {
     func receiveSecured(_ ciphertext: RawSpan) {
         guard let session = hot.state.tls else { return }
         hot.state.beginsTLS = false
+        beginSlice()
         var plain = loop.takeWriter()
         let failure = decrypt(session, ciphertext, into: &plain)
         if plain.count > 0 { take(plain.bytes) }
@@ -37,6 +38,9 @@ extension Channel {
         } else if session.hasReceivedClose {
             flush()
             endInput()
+        } else {
+            // Records may have taken it that brought the driver nothing, or a byte each.
+            endSliceIfOver()
         }
     }
 

@@ -297,7 +297,7 @@ package struct ChannelLimits: Sendable {
     // MARK: Slices of input
 
     /// The input of one iteration has one slice of time, however many reads bring it.
-    private func beginSlice() {
+    func beginSlice() {
         guard hot.state.slicedIn != loop.iterationStartNanoseconds else { return }
         hot.state.slicedIn = loop.iterationStartNanoseconds
         hot.state.sliceEndsAt = loop.turnNanoseconds + IterationBudget.inputNanoseconds
@@ -310,6 +310,13 @@ package struct ChannelLimits: Sendable {
     private func deferInput() {
         hot.state.isInputDeferred = true
         needsWork()
+    }
+
+    /// Reads no more in this iteration if the slice is over, whatever took the time.
+    func endSliceIfOver() {
+        guard !isClosing, !isInputHeld, isSliceOver else { return }
+        deferInput()
+        stopReading()
     }
 
     private func resumeDeferredInput() {

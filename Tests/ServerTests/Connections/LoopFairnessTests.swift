@@ -7,6 +7,8 @@ import DocumentModel
 import FirestoreJSON
 import Glibc
 import Synchronization
+import TLS
+import TLSTestSupport
 import Testing
 
 @testable import Calls
@@ -18,7 +20,16 @@ import Testing
 @Suite(.timeLimit(.minutes(20)))
 struct LoopFairnessTests {
     /// Nanoseconds that move only when a test sets them. The loop's thread is that of the test.
-    private final class Clock: @unchecked Sendable { var now: UInt64 = 1 }
+    private final class Clock: @unchecked Sendable {
+        var now: UInt64 = 1
+        /// Nanoseconds that each look at the clock takes.
+        var step: UInt64 = 0
+
+        func read() -> UInt64 {
+            now += step
+            return now
+        }
+    }
 
     /// A loop of the calling thread, and a server on it.
     private final class Fixture {
@@ -27,11 +38,14 @@ struct LoopFairnessTests {
         let server: ServerLoop
         let record = EchoService.Record()
 
-        init(_ clock: Clock = Clock(), service: (any ServiceHandler)? = nil) {
+        init(
+            _ clock: Clock = Clock(), service: (any ServiceHandler)? = nil,
+            configuration: ServerConfiguration = ServerConfiguration()
+        ) {
             self.clock = clock
-            loop = EventLoop(name: "test", clock: { clock.now })
+            loop = EventLoop(name: "test", clock: { clock.read() })
             server = ServerLoop(
-                loop: loop, configuration: ServerConfiguration(), rpcs: TestProcedures.table, shared: ServerShared(),
+                loop: loop, configuration: configuration, rpcs: TestProcedures.table, shared: ServerShared(),
                 services: LoopServices(calls: service ?? EchoService(record: record)))
         }
 
@@ -54,18 +68,37 @@ struct LoopFairnessTests {
         private var bytes: [UInt8] = []
         private var nextStream: UInt32 = 1
 
-        init(_ server: ServerLoop) {
+        /// - Parameter isSecure: whether TLS comes first.
+        init(_ server: ServerLoop, isSecure: Bool = false) {
             var ends: [Int32] = [-1, -1]
             precondition(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
             descriptor = ends[1]
             _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+            server.adopt(ends[0])
+            if !isSecure { send(Self.hello) }
+        }
+
+        static var hello: [UInt8] {
             var settings = Settings()
             settings.initialWindowBytes = FlowWindow.max
-            server.adopt(ends[0])
             var hello = ByteBuffer(capacity: 64)
             hello.append(Preface.hearth)
             settings.appendHello(to: &hello)
-            send(hello.copyBytes())
+            return hello.copyBytes()
+        }
+
+        /// Bytes that were sent and that the server has not read.
+        var unreadBytes: Int {
+            var count: Int32 = 0
+            precondition(ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0)
+            return Int(count)
+        }
+
+        /// What has come since it was asked last.
+        func takeBytes() -> [UInt8] {
+            _ = drain()
+            defer { bytes = [] }
+            return bytes
         }
 
         deinit { close(descriptor) }
@@ -223,6 +256,66 @@ struct LoopFairnessTests {
             replies += busy.messages()
         }
         #expect(replies == (0..<count).map { littleEndianBytes(UInt32($0)) }, "each call is served once, in order")
+    }
+
+    @Test func `Records of TLS that bring next to nothing do not hold up the loop`() throws {
+        let authority = TestAuthority()
+        let issued = authority.issue(["IP:127.0.0.1"])
+        let context = try TLSContext(
+            server: TLSServerSettings(
+                credential: TLSCredential(certificates: issued.certificate, key: issued.key.privatePEM),
+                protocols: SocketServer.protocolNames), tickets: TicketKeys { 1 })
+        var configuration = ServerConfiguration()
+        configuration.tls = ServerTLS { context }
+        let fixture = Fixture(configuration: configuration)
+        let peer = Peer(fixture.server, isSecure: true)
+        let session = try TLSSession(
+            client: try TLSContext(
+                client: TLSClientSettings(
+                    authorities: .certificates(authority.certificate), protocols: [Preface.protocolName])),
+            serverName: "127.0.0.1")
+        func sendOutput() {
+            var output = ByteBuffer(capacity: 0)
+            session.takeOutput(into: &output)
+            if output.count > 0 { peer.send(output.copyBytes()) }
+        }
+        func send(_ bytes: [UInt8], recordBytes: Int = 16_384) throws {
+            for start in stride(from: 0, to: bytes.count, by: recordBytes) {
+                let record = Array(bytes[start...].prefix(recordBytes))
+                let count = try session.send(record.byteSpan)
+                #expect(count == record.count)
+            }
+            sendOutput()
+        }
+        var plain = ByteBuffer(capacity: 0)
+        func receive() throws {
+            fixture.iterate()
+            let bytes = peer.takeBytes()
+            try session.receive(bytes.byteSpan, into: &plain)
+            sendOutput()
+        }
+        sendOutput()
+        for _ in 0..<10 where session.handshake == nil { try receive() }
+        // A frame that is too long to be looked at before it has come.
+        let frame = TestFrame.request(.getDocument, stream: 1, [UInt8](repeating: 1, count: 200_000)).bytes
+        try send(Peer.hello + frame[..<100])
+        try receive()
+        try send(Array(frame[100..<5_100]), recordBytes: 1)
+        let sent = peer.unreadBytes
+        // The slice of the input is over when a read has been looked at.
+        fixture.clock.step = IterationBudget.inputNanoseconds
+        fixture.iterate()
+        #expect(peer.unreadBytes > 0, "one iteration has read all of \(sent) bytes")
+        for _ in 0..<100 where peer.unreadBytes > 0 { fixture.iterate() }
+        #expect(peer.unreadBytes == 0)
+        fixture.clock.step = 0
+        for start in stride(from: 5_100, to: frame.count, by: 50_000) {
+            try send(Array(frame[start...].prefix(50_000)))
+            try receive()
+        }
+        for _ in 0..<100 where plain.count < 200_000 { try receive() }
+        let count = plain.count
+        #expect(count > 200_000, "the whole frame gets its answer")
     }
 
     @Test func `Work handed over by other threads is done in order, and in parts if it takes long`() {
