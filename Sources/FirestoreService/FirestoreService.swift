@@ -55,7 +55,12 @@ package final class FirestoreService {
         var lastDatabase: DatabaseName?
         var forwarder: (any CallForwarder)?
         var loneClient = LoneClientDetector()
+        /// Bytes of requests that wait for keys of their tokens.
+        var bytesAwaitingKeys = 0
     }
+
+    /// Most of these on a loop. Nobody knows yet whose they are; a request beyond is refused like its token.
+    private static let bytesAwaitingKeysMax = 16 << 20
 
     package init(
         store: DocumentStore, limits: ServiceLimits = ServiceLimits(), accessControl: (any AccessControl)? = nil,
@@ -152,16 +157,20 @@ package final class FirestoreService {
     /// Has a call made again that was refused for what can still come. A bidirectional call cannot wait for it.
     private func isTriedAgain(_ call: Call, _ method: Method, _ request: RawSpan, after error: any Error) -> Bool {
         guard call.rpc.shape != .bidirectional, let accessControl, let error = error as? RequestError,
-            error.code == .unauthenticated
+            error.code == .unauthenticated,
+            hot.state.bytesAwaitingKeys + request.byteCount <= Self.bytesAwaitingKeysMax
         else { return false }
         let request = [UInt8](copying: request)
         let service = LoopBound(self)
-        return accessControl.retry(call, after: error) {
+        let waits = accessControl.retry(call, after: error) {
             call.loop.execute { service.value.beginAgain(call, method, request) }
         }
+        if waits { hot.state.bytesAwaitingKeys += request.count }
+        return waits
     }
 
     private func beginAgain(_ call: Call, _ method: Method, _ request: [UInt8]) {
+        hot.state.bytesAwaitingKeys -= request.count
         do {
             try perform(call, method, request.byteSpan)
         } catch {

@@ -60,6 +60,57 @@ struct ServiceTests {
         func retry(_ call: Call, after error: RequestError, _ then: @escaping @Sendable () -> Void) -> Bool { false }
     }
 
+    /// Refuses everyone until the keys of their tokens have come, which takes as long as a test wants.
+    private final class AwaitedKeys: AccessControl, @unchecked Sendable {
+        // Sendable: used on the test's thread only.
+        let admitsEveryone = false
+        let generation = 0
+        var haveCome = false
+        var waiters: [@Sendable () -> Void] = []
+
+        func admit(
+            _ call: Call, _ method: FirestoreMessages.Method, in database: DatabaseName,
+            reusing last: (any CallAccess)?
+        ) throws(RequestError) -> (any CallAccess)? {
+            if haveCome { return nil }
+            throw RequestError(.unauthenticated, "the token's key (kid) is not known")
+        }
+
+        func retry(_ call: Call, after error: RequestError, _ then: @escaping @Sendable () -> Void) -> Bool {
+            waiters.append(then)
+            return true
+        }
+    }
+
+    @Test
+    func `Requests that wait for the keys of their tokens hold a bounded number of bytes`() throws {
+        let access = AwaitedKeys()
+        let harness = try Harness(accessControl: access)
+        var writes = WriteList(database: try DatabaseName(Harness.database))
+        let text = Harness.fields(["t": .string(String(repeating: "x", count: 900_000))])
+        for number in 0..<5 {
+            try Harness.name("c/\(number)").withUTF8Span { try writes.update($0, fields: text.span.bytes) }
+        }
+        let request = CommitWrites(writes).request()
+        func calls(_ count: Int) -> [TestCall] {
+            (0..<count).map { _ in
+                let call = TestCall(loop: harness.loop, method: .commit)
+                harness.service.begin(call, request)
+                return call
+            }
+        }
+        // Each has 4.5 MB, and all together may have 16 MiB.
+        let first = calls(5)
+        #expect(first.map(\.answer.status) == [nil, nil, nil, .unauthenticated, .unauthenticated])
+        access.haveCome = true
+        for waiter in access.waiters { waiter() }
+        #expect(harness.loop.run { first[..<3].allSatisfy { $0.answer.status != nil } })
+        #expect(first[..<3].allSatisfy { $0.answer.isOK })
+        // Their room is free again.
+        access.haveCome = false
+        #expect(calls(5).map(\.answer.status) == [nil, nil, nil, .unauthenticated, .unauthenticated])
+    }
+
     /// A request of each method that is right in itself.
     private static func request(_ method: FirestoreMessages.Method) throws -> [UInt8] {
         let document = DocumentMessage(name: Harness.name("c/x"), fields: [])

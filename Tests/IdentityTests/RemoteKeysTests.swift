@@ -161,6 +161,8 @@ import Testing
     func `A token of a new key is verified after the fetch`() throws {
         let verifier = TokenVerifier([.firebase(project: "shop", keys: keys)])
         let token = try TestIssuer.token()
+        // Keys are fetched for what was refused, without a further look at it.
+        #expect(!verifier.refreshKeys(for: token) {})
         #expect(throws: TokenError.unknownKey) { try verifier.user(token, now: present) }
         let isCalled = Mutex(false)
         #expect(verifier.refreshKeys(for: token) { isCalled.withLock { $0 = true } })

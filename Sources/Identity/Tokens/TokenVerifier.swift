@@ -4,6 +4,8 @@
 package final class TokenVerifier: Sendable {
     private let issuers: [TokenIssuer]
     private let recent: RecentTokens<User>
+    /// The keys of the issuers of tokens that were refused with `unknownKey`, so that these are not parsed again.
+    private let refused = RecentTokens<any KeySource>(entriesMax: 1000)
 
     /// - Parameter cachedMax: verified tokens that are remembered.
     package init(_ issuers: [TokenIssuer], cachedMax: Int = 10_000) {
@@ -35,20 +37,22 @@ package final class TokenVerifier: Sendable {
         let issuer = try issuer(of: parts)
         // The claims are read before the signature is verified, to find the issuer, and count only after it.
         let keys = issuer.keys.keys
-        guard let key = keys.key(parts.keyIdentifier) else { throw .unknownKey }
+        guard let key = keys.key(parts.keyIdentifier) else {
+            refused.remember(hash, issuer.keys)
+            throw .unknownKey
+        }
         try parts.verify(with: key)
         let user = try issuer.user(parts.claims, verifiedBy: keys, now: now)
         recent.remember(hash, user)
         return user
     }
 
-    /// Asks for newer keys because of a token that was refused with `unknownKey`.
+    /// Asks for newer keys because of a token that was refused with `unknownKey`, lately and here.
     ///
     /// - Parameter then: called when the token may be tried again, on any thread.
     /// - Returns: whether `then` will be called.
     package func refreshKeys(for token: [UInt8], _ then: @escaping @Sendable () -> Void) -> Bool {
-        guard let parts = try? TokenParts(token), let issuer = try? issuer(of: parts) else { return false }
-        return issuer.keys.refresh(then)
+        refused.value(of: SHA256Hash(of: token))?.refresh(then) ?? false
     }
 
     private func issuer(of parts: TokenParts) throws(TokenError) -> TokenIssuer {
