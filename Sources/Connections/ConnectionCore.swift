@@ -34,7 +34,7 @@ package enum SocketKind: Sendable {
     package let proxyHeader: ProxyHeader?
     /// What a trusted proxy says about its client, without the fields of requests; nil if the other end is none.
     package let forwarding: Forwarding?
-    /// The names of the client's verified certificate.
+    /// The names of the client's verified certificate. That of a trusted proxy is not its clients'.
     package let certificateNames: [String]
     /// Loop time at which the connection was accepted.
     package let openedAt: UInt64
@@ -76,7 +76,7 @@ package enum SocketKind: Sendable {
             proxyHeader.map { Forwarding(address: $0.address, isSecure: $0.isSecure) }
             ?? (isTrustedProxy ? Forwarding() : nil)
         isLoopback = socket.isUnix || channel.isAtLoopback
-        certificateNames = channel.handshake?.peer?.names ?? []
+        certificateNames = isTrustedProxy ? [] : channel.handshake?.peer?.names ?? []
     }
 
     @inlinable

@@ -142,6 +142,17 @@ struct TLSTests {
     }
 
     @Test
+    func `Certificates of clients and pages of every site exclude each other`() throws {
+        let ca = try write("ca.pem", authority.certificate)
+        let check =
+            try ["serve", "--check-config", "--data", directory.path(of: "data"), "--tls-client-ca", ca] + flags()
+        let refused = try HearthBinary.run(check + ["--allow-origin", "any"])
+        #expect(refused.status == 1 && refused.errors.contains("list the origins with --allow-origin"))
+        let listed = try HearthBinary.run(check + ["--allow-origin", "https://app.example.org"])
+        #expect(listed.status == 0, "\(listed.errors)")
+    }
+
+    @Test
     func `A private key that others may read is logged at the start`() throws {
         let flags = try flags()
         func isLogged(_ permissions: Int) throws -> Bool {

@@ -477,6 +477,11 @@ enum ServeSettings {
         FlagGroup(heading: "Process", flags: [memory] + process.map(\.flag) + [logLevel] + statistics.map(\.flag)),
     ]
 
+    /// Whether the web pages of all sites may call the server.
+    static func admitsAllPages(_ arguments: ParsedArguments) -> Bool {
+        AllowedOrigins(arguments[allowOrigin]) == .any
+    }
+
     /// The configuration that a command line asks for.
     static func configuration(_ arguments: ParsedArguments, _ log: Log) -> DatabaseServerConfiguration {
         var configuration = defaults

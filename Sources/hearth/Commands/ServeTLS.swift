@@ -48,6 +48,11 @@ final class ServeTLS: Sendable {
         let authorities = arguments.value(of: clientAuthorities)
         let lists = arguments.value(of: revocationLists)
         if lists != nil, authorities == nil { throw CommandFailure("--tls-client-crl needs --tls-client-ca") }
+        if authorities != nil, ServeSettings.admitsAllPages(arguments) {
+            throw CommandFailure(
+                "with --tls-client-ca and --allow-origin any, pages of every site could use the certificates of their "
+                    + "visitors: list the origins with --allow-origin")
+        }
         return try ServeTLS(
             TLSFiles(
                 certificate: certificate, key: key, authorities: authorities,

@@ -98,6 +98,35 @@ import Testing
             origins(live) == [Origin(certificateNames: ["URI:spiffe://a/b", "DNS:job.example"]), Origin()])
     }
 
+    @Test func `The certificate of a trusted proxy counts for no client, and one after a proxy header counts`() throws {
+        let authority = TestAuthority()
+        let context = try context(authority, asksClients: true)
+        let live = try LiveServer {
+            $0.tls = ServerTLS { context }
+            $0.trustedProxies = TrustedProxies([NetworkRange("127.0.0.0/8")].compactMap { $0 })
+        }
+        defer { live.stop() }
+        let issued = authority.issue(["DNS:proxy.example"])
+        let client = try TLSContext(
+            client: TLSClientSettings(
+                authorities: .certificates(authority.certificate),
+                credential: TLSCredential(certificates: issued.certificate, key: issued.key.privatePEM),
+                protocols: [Preface.protocolName]))
+        let request =
+            Preface.hearth + TestFrame.hello.bytes
+            + TestFrame(.request, .endStream, code: RPC.getDocument.number, stream: 1, [5]).bytes
+        for header in [[], TestProxyHeader().bytes] {
+            let secure = try SecureRawClient(live, client, piece: 10_000, after: header)
+            secure.send(request)
+            #expect(!secure.receive { $0.contains { $0.isKind(.message) } }.isEmpty)
+        }
+        #expect(
+            origins(live) == [
+                Origin(forwardedFor: "127.0.0.1"),
+                Origin(certificateNames: ["DNS:proxy.example"], isProxied: true, forwardedFor: "192.0.2.7"),
+            ])
+    }
+
     // MARK: Proxies
 
     @Test(arguments: ["via", "forwarded", "x-forwarded-for"])
