@@ -164,9 +164,23 @@ struct TLSTests {
         }
         #expect(try isLogged(0o644))
         #expect(try isLogged(0o620))
+        func isShown(_ command: [String]) throws -> Bool {
+            let outcome = try HearthBinary.run(command)
+            #expect(outcome.status == 0, "\(outcome.errors)")
+            let key = directory.path(of: "server.key")
+            let warning = "other users may read or change the private key: chmod 600 \(key)"
+            return (outcome.output + outcome.errors).contains("warning: \(key) has mode 620: \(warning)")
+        }
+        let check = ["serve", "--check-config", "--data", directory.path(of: "data")] + flags
+        let mint = [
+            "token", "mint", "--uid", "ada", "--issuer", "https://securetoken.google.com/shop", "--key",
+            directory.path(of: "server.key"),
+        ]
+        for command in [check, mint] { #expect(try isShown(command)) }
         // Packages give keys to a group.
         #expect(try !isLogged(0o640))
         #expect(try !isLogged(0o600))
+        for command in [check, mint] { #expect(try !isShown(command)) }
     }
 
     @Test

@@ -28,6 +28,15 @@ enum InputFile {
         }
     }
 
+    /// The contents of a file with a secret. Warns on standard error if other users may read or change it.
+    ///
+    /// - Parameter name: what the file has.
+    static func secret(_ name: String, in path: String) throws(CommandFailure) -> [UInt8] {
+        let secret = try contents(of: path)
+        if let warning = AccessWarning.ofSecret(name, in: path) { CommandRouter.complain(warning.line) }
+        return secret
+    }
+
     /// The error of the last system call.
     private static func unreadable(_ path: String) -> CommandFailure {
         CommandFailure("cannot read \(path): \(unsafe String(cString: strerror(errno)))")

@@ -36,6 +36,7 @@ enum ConfigurationCheck {
             lines.append("metrics: \(address.flagText), in plain text, for everyone who reaches that address")
         }
         if let ruleset = security.ruleset { lines += warnings(ruleset, file: security.rulesFile) }
+        lines += [tls?.accessWarning, AccessWarning.ofData(in: configuration.store.directory)].compactMap { $0?.line }
         for line in lines + ["", "settings:"] + settings(arguments) { try StandardOutput.print(line) }
     }
 

@@ -130,8 +130,8 @@ enum ServeCommand: MainThreadSubcommand {
         }
         log.write(.info, "ready", about)
         tls?.warnOfExpiry(log)
-        tls?.warnOfAccess(log)
-        for directory in configuration.storeDirectories { warnOfAccess(to: directory, log) }
+        tls?.accessWarning?.write(to: log)
+        for directory in configuration.storeDirectories { AccessWarning.ofData(in: directory)?.write(to: log) }
         if security.mode == .insecure {
             log(.warning, "insecure", ["message": "\(endpoint) permits everyone everything"])
         }
@@ -164,19 +164,6 @@ enum ServeCommand: MainThreadSubcommand {
             try replica.rebuild()
         }
         try cluster?.restartIfNeeded()
-    }
-
-    /// Logs that others than the server's user may write in a data directory. It is served all the same: a system of
-    /// containers may give a volume to a group.
-    private static func warnOfAccess(to directory: String, _ log: Log) {
-        let mode = Directory.status(of: directory).mode
-        guard mode & 0o022 != 0 else { return }
-        log(
-            .warning, "data_not_private",
-            [
-                "path": directory, "mode": String(mode, radix: 8),
-                "message": "other users may write there and replace what the server keeps: chmod go-w \(directory)",
-            ])
     }
 
     /// What helps where another program listens; empty for other errors.
@@ -269,7 +256,7 @@ struct Reloading {
                     { log in
                         try tls.reload()
                         tls.warnOfExpiry(log)
-                        tls.warnOfAccess(log)
+                        tls.accessWarning?.write(to: log)
                     }
                 ))
         }

@@ -2,7 +2,6 @@
 
 import Basics
 import Connections
-import FileSystem
 import FirestoreService
 import Server
 import Synchronization
@@ -95,18 +94,8 @@ final class ServeTLS: Sendable {
             "all certificates of clients of its authority are refused")
     }
 
-    /// Logs that anyone may read the private key, or that others than its owner may change it. A group may read it:
-    /// packages give keys to one.
-    func warnOfAccess(_ log: Log) {
-        let mode = Directory.status(of: files.key).mode
-        guard mode & 0o026 != 0 else { return }
-        log(
-            .warning, "key_not_private",
-            [
-                "path": files.key, "mode": String(mode, radix: 8),
-                "message": "other users may read or change the private key: chmod 600 \(files.key)",
-            ])
-    }
+    /// That others may read or change the private key; nil if they may not.
+    var accessWarning: AccessWarning? { .ofSecret("the private key", in: files.key) }
 
     /// When the certificate expires, as RFC 3339 writes it, without the zone UTC.
     var expires: String {

@@ -28,7 +28,7 @@ enum TokenMinting {
     static func run(_ arguments: ParsedArguments) throws {
         let file = try required(key, arguments)
         let values = try claims(arguments, now: TokenCommand.now)
-        let pem = try InputFile.contents(of: file)
+        let pem = try InputFile.secret("the private key", in: file)
         let signing: SigningKey
         do throws(KeyFault) {
             signing = try SigningKey(pem: pem)

@@ -169,8 +169,8 @@ enum MigrateCommand: AsyncSubcommand {
         configuration.tls = connections.tls
         configuration.transport = GRPCTransport(connections, for: database)
         if let path = arguments.value(of: tokenFile) {
-            _ = try token(in: path)
-            configuration.tokenProvider = { _ in try Self.token(in: path) }
+            _ = try token(in: path, InputFile.secret("the token", in: path))
+            configuration.tokenProvider = { _ in try Self.token(in: path, InputFile.contents(of: path)) }
             if configuration.exposesToken {
                 throw UsageError(message: "--plain would send the token to \(configuration.address) in plain text")
             }
@@ -180,9 +180,8 @@ enum MigrateCommand: AsyncSubcommand {
         return configuration
     }
 
-    private static func token(in path: String) throws -> String {
-        let text = String(decoding: try InputFile.contents(of: path), as: UTF8.self)
-        guard let token = text.split(whereSeparator: \.isWhitespace).first else {
+    private static func token(in path: String, _ contents: [UInt8]) throws -> String {
+        guard let token = String(decoding: contents, as: UTF8.self).split(whereSeparator: \.isWhitespace).first else {
             throw CommandFailure("\(path) has no token")
         }
         return String(token)

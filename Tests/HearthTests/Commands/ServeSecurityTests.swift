@@ -292,6 +292,11 @@ struct ServeSecurityTests {
         }
         for permissions in [0o777, 0o770, 0o702] { #expect(try lines(permissions) == 1) }
         for permissions in [0o755, 0o700] { #expect(try lines(permissions) == 0) }
+        for (permissions, warns) in [(0o702, true), (0o700, false)] {
+            try FileManager.default.setAttributes([.posixPermissions: permissions], ofItemAtPath: data)
+            let checked = try HearthBinary.run(["serve", "--check-config", "--data", data, "--port", "0"])
+            #expect(checked.output.contains("\nwarning: \(data) has mode 702: other users may write") == warns)
+        }
     }
 
     @Test
