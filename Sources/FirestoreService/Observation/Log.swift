@@ -127,24 +127,35 @@ package struct Log: Sendable {
     static func quoteIfNeeded(_ value: String) -> String {
         let isPlain =
             !value.isEmpty
-            && value.unicodeScalars.allSatisfy { $0 > " " && $0 != "\"" && $0 != "=" && !isObeyed($0) }
-        if isPlain { return value }
-        var text = ""
-        for scalar in JSONText.quoted(value).unicodeScalars {
-            if isObeyed(scalar) {
-                text += "\\u" + Hexadecimal.text(UInt64(scalar.value)).suffix(4)
+            && value.unicodeScalars.allSatisfy { $0 != " " && $0 != "\"" && $0 != "=" && !PlainText.isObeyed($0) }
+        return isPlain ? value : PlainText.escaped(JSONText.quoted(value))
+    }
+}
+
+/// Texts for logs and terminals, which may have ids and messages of strangers.
+package enum PlainText {
+    /// The text with `\u001b` and the like for each character that its reader would obey.
+    ///
+    /// - Parameter keepsLines: whether tabs and the ends of lines stay.
+    package static func escaped(_ text: String, keepsLines: Bool = false) -> String {
+        var result = ""
+        var rest = text.unicodeScalars[...]
+        while let scalar = rest.popFirst() {
+            let isOfLine = scalar == "\t" || scalar == "\n" || scalar == "\r" && rest.first == "\n"
+            if isObeyed(scalar), !(keepsLines && isOfLine) {
+                result += "\\u" + Hexadecimal.text(UInt64(scalar.value)).suffix(4)
             } else {
-                text.unicodeScalars.append(scalar)
+                result.unicodeScalars.append(scalar)
             }
         }
-        return text
+        return result
     }
 
-    /// Whether a character beyond those that JSON escapes controls a terminal, turns the direction of the text around
-    /// it, or ends a line. All have four digits.
-    private static func isObeyed(_ scalar: Unicode.Scalar) -> Bool {
+    /// Whether a character controls a terminal, turns the direction of the text around it, or ends a line. All have
+    /// four digits.
+    fileprivate static func isObeyed(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
-        case 0x7F...0x9F, 0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+        case 0..<0x20, 0x7F...0x9F, 0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
         default: false
         }
     }

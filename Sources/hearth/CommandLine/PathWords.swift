@@ -11,13 +11,11 @@ enum PathWords {
     /// The path below the database's documents.
     static func path(_ word: String) -> String { word.hasPrefix("/") ? String(word.dropFirst()) : word }
 
-    /// A path as a part of a line of output: as it is, or in quotes as JSON has it if it has control characters, begins
-    /// with a quotation mark, or ends with a mark that says something else there.
+    /// A path as a part of a line of output: as it is, or in quotes as JSON has it if it has characters to be escaped,
+    /// begins with a quotation mark, or ends with a mark that says something else there.
     static func printed(_ path: String, without mark: String = "\"") -> String {
-        let hasControls = path.unicodeScalars.contains { $0.properties.generalCategory == .control }
-        guard hasControls || path.hasPrefix("\"") || path.hasSuffix(mark) else { return path }
-        // JSON leaves some control characters as they are.
-        return String(decoding: StandardOutput.printable(Array(JSONText.quoted(path).utf8)), as: UTF8.self)
+        let isPlain = PlainText.escaped(path) == path && !path.hasPrefix("\"") && !path.hasSuffix(mark)
+        return isPlain ? path : PlainText.escaped(JSONText.quoted(path))
     }
 
     /// The path from the root, since a server's working directory is another.

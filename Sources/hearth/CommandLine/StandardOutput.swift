@@ -1,6 +1,7 @@
 // Standard output of the commands: what cannot be written is an error, and a closed pipe is the end.
 
 import Basics
+import FirestoreService
 import Glibc
 import Synchronization
 
@@ -32,30 +33,12 @@ enum StandardOutput {
         }
     }
 
-    /// The bytes of a text without control characters, which a terminal would obey: ids and messages may have any. A
-    /// tab and the ends of lines stay, the others become `\u001b`.
+    /// The bytes of a text without characters that a terminal would obey: ids and messages may have any. A tab and the
+    /// ends of lines stay, the others become `\u001b`.
     ///
     /// - Parameter keepsLines: false if tabs and the ends of lines are escaped too.
     static func printable(_ bytes: [UInt8], keepsLines: Bool = true) -> [UInt8] {
-        var result: [UInt8] = []
-        for (index, byte) in bytes.enumerated() {
-            let next = index + 1 < bytes.count ? bytes[index + 1] : 0
-            switch byte {
-            case 0x09 where keepsLines, 0x0A where keepsLines: result.append(byte)
-            case 0x0D where keepsLines && next == 0x0A: result.append(byte)
-            case 0..<0x20, 0x7F: result += escape(byte)
-            // U+0080 to U+009F have two bytes.
-            case 0xC2 where 0x80...0x9F ~= next: result += escape(next)
-            case 0x80...0x9F where index > 0 && bytes[index - 1] == 0xC2: break
-            default: result.append(byte)
-            }
-        }
-        return result
-    }
-
-    private static func escape(_ byte: UInt8) -> [UInt8] {
-        let digits = String(byte, radix: 16)
-        return Array(("\\u00" + (byte < 0x10 ? "0" : "") + digits).utf8)
+        Array(PlainText.escaped(String(decoding: bytes, as: UTF8.self), keepsLines: keepsLines).utf8)
     }
 
     /// Hands over what is buffered.

@@ -105,9 +105,10 @@ import Testing
     }
 
     @Test func `Control characters of ids and words are escaped where a terminal would obey them`() throws {
-        let text = "a\tb\r\n\u{1B}[2J\u{9B}1m\u{0}\u{7F}\r é…\u{E2}\u{1F600}\n"
+        let text = "a\tb\r\n\u{1B}[2J\u{9B}1m\u{0}\u{7F}\r é…\u{E2}\u{1F600}\u{202E}\n"
         let printed = String(decoding: StandardOutput.printable(Array(text.utf8)), as: UTF8.self)
-        #expect(printed == "a\tb\r\n\\u001b[2J\\u009b1m\\u0000\\u007f\\u000d é…â\u{1F600}\n")
+        #expect(printed == "a\tb\r\n\\u001b[2J\\u009b1m\\u0000\\u007f\\u000d é…â\u{1F600}\\u202e\n")
+        #expect(PathWords.printed("c/a\u{202E}b") == #""c/a\u202eb""#)
         let refused = try HearthBinary.run(["fro\u{1B}[2Jb"])
         #expect(refused.errors.contains(#"unknown command "fro\u001b[2Jb""#), "\(refused.errors)")
     }
