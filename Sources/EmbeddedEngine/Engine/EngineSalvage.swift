@@ -20,8 +20,8 @@ package protocol SalvageSink: AnyObject {
 package enum EngineSalvage {
     /// Gives all intact entries of document files and the records of the log to a sink.
     ///
-    /// Index entries are not read: they follow from the documents. Without a manifest all document files count, also
-    /// those that merges have replaced.
+    /// Index entries are not read: they follow from the documents. Without a manifest, and in what a killed process has
+    /// left of a copy, all document files count, also those that merges have replaced.
     /// - Throws: `locked`, `unsupportedFormat` for another known format, `inputOutput` if this user must not read a
     ///   file, or what the sink throws.
     package static func run(directory: String, into sink: any SalvageSink) throws {
@@ -31,6 +31,8 @@ package enum EngineSalvage {
         try checkFormat(directory, sink)
         var manifest: Manifest?
         noting(sink) { () throws(StorageError) in manifest = try Manifest.read(in: directory + "/runs") }
+        // FORMAT is written last: a killed copy has a manifest that names no file yet.
+        if manifest?.runs.isEmpty == true, !Directory.exists(DirectoryFormat.path(in: directory)) { manifest = nil }
         for file in files(manifest, directory + "/runs", sink) { try file.run() }
         try readLog(directory + "/log", manifest ?? Manifest(), sink)
     }
@@ -78,7 +80,7 @@ package enum EngineSalvage {
                 }
             }
         }
-        sink.note("\(directory): without a manifest, files that a merge had replaced are read too")
+        sink.note("\(directory): without a manifest of files all are read, also those that a merge had replaced")
         var names: [String] = []
         noting(sink) { () throws(StorageError) in names = try Directory.names(in: directory) }
         return names.compactMap { RunFormat.file(named: $0) }.filter { $0.kind == .documents }.map(\.number).sorted()

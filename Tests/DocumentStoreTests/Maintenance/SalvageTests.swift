@@ -184,6 +184,29 @@ struct SalvageTests {
         #expect(found == original.documents && further.lossCount > report.lossCount)
     }
 
+    @Test
+    func `What a killed backup has left is taken, whose manifest names no file yet`() async throws {
+        let original = try await Original(isCrashed: true)
+        let copy = TemporaryDirectory("hearth-salvage")
+        try original.harness.store.backup(to: copy.path(of: "damaged"))
+        let fresh = try StoreHarness()
+        for name in ["FORMAT", "log", "runs/MANIFEST"] {
+            try FileManager.default.removeItem(atPath: copy.path(of: "damaged/" + name))
+        }
+        try FileManager.default.copyItem(
+            atPath: fresh.configuration.directory + "/runs/MANIFEST", toPath: copy.path(of: "damaged/runs/MANIFEST"))
+        for path in try files(".side", in: copy) { try Data().write(to: URL(fileURLWithPath: path)) }
+        let (documents, report) = try salvage(copy, of: original)
+        #expect(documents == original.documents && !report.losses.isEmpty)
+        // Its last file is not whole.
+        let path = try #require(try files(".mdb", in: copy).last)
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        try bytes.prefix(bytes.count / 2).write(to: URL(fileURLWithPath: path))
+        let (found, _) = try salvage(copy, of: original)
+        #expect(!found.isEmpty && found.count < original.documents.count)
+        #expect(found.allSatisfy { original.documents[$0] == $1 })
+    }
+
     @Test(arguments: CaseShare.of(UInt64(1)...4, 1))
     func `Of a damaged page the intact entries are taken, and a damaged one is never`(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
