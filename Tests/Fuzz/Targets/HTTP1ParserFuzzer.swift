@@ -1,6 +1,6 @@
 // sources: Sources/Basics Sources/HTTPProtocols/HTTP1/HTTP1Parser.swift Sources/HTTPProtocols/HTTP/HTTPHead.swift
 // sources: Sources/HTTPProtocols/HTTP1/HTTP1Violation.swift Sources/HTTPProtocols/HTTP/HTTPStatus.swift
-// sources: Tests/HTTPProtocolsTests/HTTP1/HTTP1ParserCheck.swift
+// sources: Sources/HTTPProtocols/HTTP/HTTPRefusal.swift Tests/HTTPProtocolsTests/HTTP1/HTTP1ParserCheck.swift
 // modules: Basics
 //
 // Fuzzes the HTTP/1.1 parser.
