@@ -27,8 +27,8 @@ extension LocalStore {
         var states: [(MaybeDocument, wasPending: Bool)] = []
         for location in locations { states.append((try visibleState(location), isPending(location.path))) }
         if batch.hasTransforms {
-            let documents = Dictionary(uniqueKeysWithValues: zip(batch.paths, states.map(\.0.document)))
-            batch.bases = OverlayApplication.bases(of: batch) { path in documents[path] ?? nil }
+            let seen = Dictionary(uniqueKeysWithValues: zip(batch.paths, states.map(\.0)))
+            batch.bases = OverlayApplication.bases(of: batch) { path in seen[path] ?? .unknown }
         }
         remember(batch)
         users.note(batch)

@@ -19,20 +19,24 @@ struct OverlayApplication: ~Copyable {
     mutating func apply(_ batch: LocalBatch, path: [UInt8], to state: inout MaybeDocument) -> Bool {
         var isRegular = true
         appliedCount += 1
-        for index in batch.writes(of: path) {
+        let writes = batch.writes(of: path)
+        var isBased = false
+        for index in writes {
             let write = batch.list.writes[index]
             if !write.isRegular { isRegular = false }
-            let base = based(batch, index, write, state)
+            let base = isBased ? state : based(batch, writes, state)
             guard let outcome = outcome(of: write, batch.list, base, batch.localMicroseconds) else {
                 isRegular = false
                 continue
             }
+            if write.kind == .verify { continue }
+            isBased = true
             switch outcome.effect {
             case .delete: state = .missing(microseconds: state.microseconds, isProvisional: false)
             case .none where write.kind == .delete:
                 state = .missing(microseconds: state.microseconds, isProvisional: false)
             case .none:
-                guard write.kind != .verify, case .found(var document) = state else { continue }
+                guard case .found(var document) = base else { continue }
                 document.hasPendingWrites = true
                 document.isProvisional = false
                 document.isPartial = false
@@ -50,17 +54,19 @@ struct OverlayApplication: ~Copyable {
         return isRegular
     }
 
-    /// The document with the values on which the write's transforms were based.
-    private func based(
-        _ batch: LocalBatch, _ index: Int, _ write: Write, _ state: MaybeDocument
-    ) -> MaybeDocument {
-        let bases = batch.bases(of: index)
-        guard !bases.isEmpty, case .found(var document) = state else { return state }
-        let values = bases.compactMap { base -> (FieldPath, EncodedValue?)? in
-            guard write.transforms.indices.contains(base.transform) else { return nil }
-            return (write.transforms[base.transform].path, base.value)
+    /// The document with the values on which the transforms of its writes are based.
+    private func based(_ batch: LocalBatch, _ writes: [Int], _ state: MaybeDocument) -> MaybeDocument {
+        if batch.bases.isEmpty { return state }
+        let values = writes.flatMap { index in
+            batch.bases(of: index).compactMap { base -> (FieldPath, EncodedValue?)? in
+                let transforms = batch.list.writes[index].transforms
+                return transforms.indices.contains(base.transform)
+                    ? (transforms[base.transform].path, base.value) : nil
+            }
         }
-        guard let fields = try? FieldEdits.setting(values, in: document.fields) else { return state }
+        guard !values.isEmpty, case .found(var document) = state,
+            let fields = try? FieldEdits.setting(values, in: document.fields)
+        else { return state }
         document.fields = fields
         return .found(document)
     }
@@ -107,27 +113,32 @@ struct OverlayApplication: ~Copyable {
 
     /// The values on which the local results of a new batch's increments are based.
     ///
-    /// - Parameter document: returns what the program sees of the document at a path now.
-    static func bases(of batch: LocalBatch, _ document: ([UInt8]) -> LocalDocument?) -> [LocalBatch.Base] {
+    /// - Parameter state: returns what the program sees of the document at a path now.
+    static func bases(of batch: LocalBatch, _ state: ([UInt8]) -> MaybeDocument) -> [LocalBatch.Base] {
         var result: [LocalBatch.Base] = []
-        for (index, write) in batch.list.writes.enumerated() {
-            for (position, transform) in write.transforms.enumerated() {
-                guard case .increment = transform.operation else { continue }
-                // Only the first of several writes of a document sees what is stored.
-                let path = [UInt8](copying: batch.list.path(of: write))
-                let isFirst = batch.writes(of: path).first == index
-                let isOnly = !write.transforms[..<position].contains { $0.path.overlaps(transform.path) }
-                let isSet = write.kind == .update && write.mask == nil
-                guard isFirst, isOnly, !isSet else { continue }
-                guard let document = document(path) else { continue }
-                var base = LocalBatch.Base(write: index, transform: position, value: nil)
-                if let value = DocumentBytes.value(at: transform.path, in: document.fields.byteSpan) {
-                    base.value = EncodedValue(copying: value)
+        for path in batch.paths {
+            let state = state(path)
+            if state == .unknown { continue }
+            var earlier: [FieldPath] = []
+            for index in batch.writes(of: path) {
+                let write = batch.list.writes[index]
+                // Later increments are based on what this write leaves.
+                if write.kind == .delete || write.kind == .update && write.mask == nil { break }
+                for (position, transform) in write.transforms.enumerated() {
+                    defer { earlier.append(transform.path) }
+                    guard case .increment = transform.operation, !earlier.contains(where: transform.path.overlaps)
+                    else { continue }
+                    var base = LocalBatch.Base(write: index, transform: position, value: nil)
+                    if let fields = state.document?.fields,
+                        let value = DocumentBytes.value(at: transform.path, in: fields.byteSpan)
+                    {
+                        base.value = EncodedValue(copying: value)
+                    }
+                    result.append(base)
                 }
-                result.append(base)
             }
         }
-        return result
+        return result.sorted { $0.write < $1.write }
     }
 
     // MARK: Acknowledged writes

@@ -47,6 +47,32 @@ struct LocalStoreTests: LocalStoreFixture {
         #expect(Self.number(try store.state(of: Self.name("a"))) == 6)
     }
 
+    @Test(
+        arguments: [
+            ([.stamp, .add(5)], 6), ([.add(2), .add(3)], 6), ([.add(2), .stamp, .add(3)], 6), ([.set(2), .add(3)], 5),
+            ([.add(2), .set(1), .add(3)], 4), ([.delete, .add(3)], 3),
+        ] as [([LocalEdit], Int64)])
+    func `All increments of a document in one batch count once when the server's document has them`(
+        edits: [LocalEdit], result: Int64
+    ) throws {
+        let store = try Self.open()
+        _ = try store.apply([Self.found("a", 1, at: 10)])
+        _ = try store.enqueue(Self.request(edits.map { ("a", $0) }), identity: Self.identity(1))
+        #expect(Self.number(try store.state(of: Self.name("a"))) == result)
+        _ = try store.apply([Self.found("a", result, at: 20)])
+        #expect(Self.number(try store.state(of: Self.name("a"))) == result)
+    }
+
+    @Test
+    func `An increment of a document that did not exist counts once when the server's document has it`() throws {
+        let store = try Self.open()
+        _ = try store.apply([RemoteUpdate(name: Self.name("a"), content: .missing(readMicroseconds: 10))])
+        _ = try store.enqueue(Self.request([("a", .add(5))]), identity: Self.identity(1))
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 5)
+        _ = try store.apply([Self.found("a", 5, at: 20)])
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 5)
+    }
+
     @Test
     func `Older states of a document do not replace newer ones; the server's replaces a provisional one`() throws {
         let store = try Self.open()
