@@ -609,8 +609,8 @@ final class SyncEngine: @unchecked Sendable {
             switch result {
             case .success(let reply): broadcast(try store.apply(reply.remoteUpdates))
             case .failure(let error) where error.code == .permissionDenied || error.code == .notFound:
-                // What may not be read does not exist for this program, as long as the server does not send it.
-                broadcast(try store.forget(names))
+                // What may not be read does not exist for this program, unless the server has sent it meanwhile.
+                broadcast(try store.forget(names.filter { use(of: $0) != .covered }))
             case .failure: break
             }
             resolveLimbo()

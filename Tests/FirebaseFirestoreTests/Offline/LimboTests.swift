@@ -126,6 +126,33 @@ struct LimboTests {
     }
 
     @Test
+    func `A document that may not be read stays when the server sends it to a listener before it refuses the read`()
+        async throws
+    {
+        let database = ScriptedDatabase()
+        let streams = Atomic(0)
+        let server = try FakeServer { call in
+            if call.method == .batchGetDocuments { return .fail(.permissionDenied, "no") }
+            guard call.method == .listen else { return database.react(to: call) }
+            let isFirst = streams.add(1, ordering: .relaxed).oldValue == 0
+            return isFirst ? .stream(Self.nothing + Self.listing(isMiscounted: false)) : .hold
+        }
+        let firestore = TestFirestore.make(host: server.address, project: "p")
+        let reference = firestore.document("c/a")
+        try await reference.setData([:])
+        let shown = Mutex<[String]>([])
+        firestore.collection("c").addSnapshotListener { snapshot, _ in
+            shown.withLock { $0 = snapshot?.documents.map(\.documentID) ?? [] }
+        }
+        try await eventually("the document is asked for") { server.calls.contains { $0.method == .batchGetDocuments } }
+        // The answer to this read comes after the refusal.
+        _ = try await firestore.document("other/a").getDocument(source: .server)
+        #expect(try await reference.getDocument(source: .cache).exists)
+        try await firestore.terminate()
+        #expect(shown.withLock { $0 } == ["a"])
+    }
+
+    @Test
     func `After a wrong count the snapshots are from the cache until the server has listed the target again`()
         async throws
     {
