@@ -79,7 +79,7 @@ extension SyncEngine {
         var replies: [SentReply] = []
         var orders: [HearthClient.OrderedCommit] = []
         var endings: [(WriteCompletion, RequestError?)] = []
-        if !isClosed { store.beginGroup() }
+        if !isStoreClosed { store.beginGroup() }
         for event in events {
             guard case .reply(let batch, let result) = event.kind else { continue }
             replies.append((batch, result))
@@ -100,7 +100,7 @@ extension SyncEngine {
         }
         if !settled.isEmpty { collectEagerly() }
         do throws(RequestError) {
-            if !isClosed { try store.endGroup() }
+            if !isStoreClosed { try store.endGroup() }
         } catch {
             report(error)
         }
@@ -140,8 +140,8 @@ extension SyncEngine {
     ///
     /// - Returns: the batches that were removed. Batches stay in the queue if the client ends its calls.
     private func settle(_ replies: [SentReply]) -> [SentBatch] {
-        if isClosed { return [] }
-        unsettled += replies
+        if isStoreClosed { return [] }
+        unsettled += isClosed ? replies.filter { !Self.isCancellation($0.result) } : replies
         if unsettled.isEmpty || isSettlingLater { return [] }
         var batches: [SentBatch] = []
         do throws(RequestError) {
@@ -153,7 +153,7 @@ extension SyncEngine {
                 }
                 batches += unsettled.prefix(settled.replyCount).map(\.batch)
                 unsettled.removeFirst(settled.replyCount)
-                broadcast(settled.changes)
+                if !isClosed { broadcast(settled.changes) }
             }
             settlingFailure.ended()
         } catch {
@@ -166,6 +166,10 @@ extension SyncEngine {
             }
         }
         return batches
+    }
+
+    private static func isCancellation(_ result: Result<[UInt8], RequestError>) -> Bool {
+        if case .failure(let error) = result { error.code == .cancelled } else { false }
     }
 
     private static func outcome(_ result: Result<[UInt8], RequestError>) -> BatchReply.Outcome {

@@ -105,6 +105,8 @@ final class SyncEngine: @unchecked Sendable {
     private var hasDelivered = false
     private let nextListener = Atomic<Int>(1)
     var isClosed = false
+    /// Whether the store takes nothing any more. Until then it takes the replies of the server.
+    private(set) var isStoreClosed = false
     /// Whether a step of the cache's indexes waits for the queue.
     var isIndexing = false
 
@@ -201,7 +203,8 @@ final class SyncEngine: @unchecked Sendable {
     /// The same at the end of the process, on a thread that may block.
     func closeAtExit() { queue.sync { self.shutDown() } }
 
-    /// Calls from now on change nothing in the store: the client is about to cancel its calls.
+    /// Calls from now on change nothing in the store: the client is about to cancel its calls. Replies that come before
+    /// are taken, because the program gets them too.
     func prepareToClose() async {
         await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
             queue.async {
@@ -214,6 +217,7 @@ final class SyncEngine: @unchecked Sendable {
 
     private func shutDown() {
         isClosed = true
+        isStoreClosed = true
         endWriteWaits(Self.terminatedBeforeWrites)
         stream?.close()
         channelsOfSubject = [:]

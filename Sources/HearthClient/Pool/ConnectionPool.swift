@@ -191,7 +191,7 @@ final class ConnectionPool: @unchecked Sendable {
         let deadline = call.deadlineMilliseconds.map {
             UInt32(clamping: max(1, Int64($0) - Int64(loop.nowMilliseconds)))
         }
-        let predecessor = call.isOrdered ? machine.predecessor(of: call.orderNumber)?.ticket : nil
+        let predecessor = call.isOrdered ? predecessor(of: call) : nil
         call.isAfterAnother = predecessor != nil
         let requestID = call.ticket.map {
             RequestID(
@@ -506,9 +506,18 @@ final class ConnectionPool: @unchecked Sendable {
         if !held.isEmpty { releaseHeld() }
     }
 
+    private func owner(of call: PooledCall) -> String? { call.owner ?? firstUser }
+
+    /// The write in flight that is to be applied before another one of its user. Those of other users may be sent later
+    /// than ones with greater numbers.
+    private func predecessor(of call: PooledCall) -> CommitSequence.Ticket? {
+        let user = owner(of: call) ?? ""
+        return machine.predecessor(of: call.orderNumber) { (owner(of: $0) ?? "").hasSameUTF8(as: user) }?.ticket
+    }
+
     /// Whether a call is a write of another user than that of the token: it waits until that one is back.
     private func isOfOtherUser(_ call: PooledCall) -> Bool {
-        guard call.kind == .queuedWrite, let token, let owner = call.owner ?? firstUser else { return false }
+        guard call.kind == .queuedWrite, let token, let owner = owner(of: call) else { return false }
         return !owner.hasSameUTF8(as: token.user)
     }
 

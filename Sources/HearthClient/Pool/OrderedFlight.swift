@@ -27,10 +27,11 @@ struct OrderedFlight<Call> {
 
     var hasRoom: Bool { count < countMax }
 
-    /// The call with the greatest number below this one. O(1) for one that is greater than all in flight.
-    func predecessor(of number: UInt64) -> Call? {
+    /// The call with the greatest number below this one among those that are meant. O(1) for a number that is greater
+    /// than all in flight, if all are meant.
+    func predecessor(of number: UInt64, where isMeant: (Call) -> Bool = { _ in true }) -> Call? {
         let end = sent.last.map { $0.number < number } ?? true ? sent.count : position(of: number)
-        return sent[head..<max(head, end)].last { $0.call != nil }?.call
+        return sent[head..<max(head, end)].last { $0.call.map(isMeant) ?? false }?.call
     }
 
     /// A call is sent; no call with its number is in flight.

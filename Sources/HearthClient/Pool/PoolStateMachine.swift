@@ -176,8 +176,10 @@ extension PoolStateMachine {
         if !orderedWaiting.isEmpty { sendWaiting() }
     }
 
-    /// The ordered call in flight that is to be executed before the one with this number; nil if none is.
-    func predecessor(of number: UInt64) -> Call? { orderedFlight.predecessor(of: number) }
+    /// The last of some ordered calls in flight that is to be executed before the one with this number; nil if none is.
+    func predecessor(of number: UInt64, where isMeant: (Call) -> Bool = { _ in true }) -> Call? {
+        orderedFlight.predecessor(of: number, where: isMeant)
+    }
 
     /// Removes waiting calls, for example those past their deadline. O(waiting).
     mutating func removeWaiting(where shouldRemove: (Call) -> Bool) -> [Call] {

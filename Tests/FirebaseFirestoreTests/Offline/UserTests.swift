@@ -39,6 +39,16 @@ struct UserTests {
             user.name.withLock { $0 = name }
             firestore.userDidChange()
         }
+
+        /// Whether the client knows that this is the user.
+        func isKnown(_ name: String) async -> Bool {
+            guard let engine = try? firestore.engine() else { return false }
+            return await withCheckedContinuation { continuation in
+                engine.queue.async {
+                    continuation.resume(returning: engine.store.isUserKnown && engine.store.user == name)
+                }
+            }
+        }
     }
 
     /// Ada has written 1 and bob 2 to one document. The program is ada's, and the server has not taken either write.
@@ -85,6 +95,34 @@ struct UserTests {
             let write = try #require(try ScriptedDatabase.writes(of: call.payload).first)
             #expect(call.authorization == "Bearer \(Self.token(write.fields.last == 1 ? "ada" : "bob"))")
         }
+        try await firestore.terminate()
+    }
+
+    @Test
+    func `A write names the one before it of its user, also if that one was sent after writes of another user`()
+        async throws
+    {
+        let server = try FakeServer { call in call.method == .commit ? .hold : .respond([]) }
+        let program = Program(server)
+        let (firestore, reference) = (program.firestore, program.firestore.document("c/d"))
+        _ = try firestore.engine()
+        program.become("ada")
+        try await eventually("ada is known") { await program.isKnown("ada") }
+        try await firestore.disableNetwork()
+        reference.setData(["n": 1], completion: nil)
+        program.become("bob")
+        try await eventually("bob is known") { await program.isKnown("bob") }
+        reference.setData(["n": 2], completion: nil)
+        try await firestore.enableNetwork()
+        await server.waitForCalls(1)
+        program.become("ada")
+        await server.waitForCalls(2)
+        try await eventually("ada is back") { await program.isKnown("ada") }
+        reference.setData(["n": 3], completion: nil)
+        await server.waitForCalls(3)
+        let sent = server.calls.compactMap(\.requestID)
+        #expect(sent.map(\.sequence) == [2, 1, 3])
+        #expect(sent.map(\.after?.sequence) == [nil, nil, 1])
         try await firestore.terminate()
     }
 
@@ -215,6 +253,34 @@ struct UserTests {
         try await program.firestore.waitForPendingWrites()
         #expect(database.writes.map { $0.fields.last } == [1, 2])
         #expect(server.calls.last { $0.method == .commit }?.authorization == "Bearer \(Self.token("bob"))")
+        try await program.firestore.terminate()
+    }
+
+    @Test
+    func `A write that is refused while the client ends is not sent again by the next start`() async throws {
+        let isRefused = Atomic(false)
+        let server = try FakeServer { call in
+            guard call.method == .commit else { return .respond([]) }
+            return isRefused.load(ordering: .acquiring) ? .fail(.permissionDenied, "no") : .fail(.unavailable, "later")
+        }
+        let directory = TemporaryDirectory("users")
+        let cache = directory.path(of: "cache")
+        var program = Program(server, cache: cache)
+        let code = Atomic(0)
+        program.firestore.document("c/d").setData(["n": 1]) { error in
+            code.store((error as NSError?)?.code ?? -1, ordering: .releasing)
+        }
+        await server.waitForCalls(1)
+        try await program.firestore.engine().prepareToClose()
+        isRefused.store(true, ordering: .releasing)
+        try await eventually("the write is refused") { code.load(ordering: .acquiring) != 0 }
+        #expect(code.load(ordering: .acquiring) == FirestoreErrorCode.permissionDenied.rawValue)
+        try await program.firestore.terminate()
+        let count = server.calls.count { $0.method == .commit }
+        program = Program(server, cache: cache)
+        #expect(await Self.number(program.firestore.document("c/d")) == nil)
+        try await program.firestore.waitForPendingWrites()
+        #expect(server.calls.count { $0.method == .commit } == count)
         try await program.firestore.terminate()
     }
 }
