@@ -31,7 +31,8 @@ extension SyncEngine {
                 changeUserOfWriteWaits()
             }
             userFailure.ended()
-            broadcast(changes)
+            // No view keeps what another user's writes were before the replies to them.
+            broadcast(changes, snapshotMicroseconds: isOther ? .max : nil)
             resumeWriteWaits()
         } catch {
             userFailure.occurred(error)

@@ -1,5 +1,5 @@
 // Random writes and queries of a client that is offline, restarted and online again: against a server that has had the
-// same writes, and beside another client.
+// same writes, beside another client, and for several users under rules.
 
 import Basics
 import DocumentModel
@@ -198,21 +198,30 @@ private final class Shown: Sendable {
         var rows: [String] = []
         var isFromCache = true
         var isPending = false
+        var isDenied = false
         var problem: String?
     }
 
     private let state = Mutex(State())
     let includesMetadataChanges: Bool
+    /// The users whose pending writes may be shown; nil if there are no users.
+    private let users: ShownUsers?
 
-    init(includesMetadataChanges: Bool = true) { self.includesMetadataChanges = includesMetadataChanges }
+    init(includesMetadataChanges: Bool = true, users: ShownUsers? = nil) {
+        self.includesMetadataChanges = includesMetadataChanges
+        self.users = users
+    }
 
     /// A snapshot; its changes must lead from the one before to it.
     func take(_ snapshot: QuerySnapshot?, _ error: (any Error)?) {
         state.withLock { state in
+            if state.isDenied { state.problem = "there is a call after the denial" }
             guard let snapshot else {
-                state.problem = "\(String(describing: error))"
+                state.isDenied = (error as NSError?)?.code == FirestoreErrorCode.permissionDenied.rawValue
+                if !state.isDenied || users == nil { state.problem = "\(String(describing: error))" }
                 return
             }
+            if let other = users?.other(in: snapshot) { state.problem = "there is a pending write of \(other)" }
             var rows = state.rows
             for change in snapshot.documentChanges {
                 let (old, new) = (Int(change.oldIndex), Int(change.newIndex))
@@ -230,6 +239,7 @@ private final class Shown: Sendable {
 
     var rows: [String] { state.withLock { $0.rows } }
     var isFromCache: Bool { state.withLock { $0.isFromCache } }
+    var isDenied: Bool { state.withLock { $0.isDenied } }
     var problem: String? { state.withLock { $0.problem } }
 
     /// Whether these rows are shown; as those of the server, if the listener learns that.
@@ -253,6 +263,76 @@ private final class Shown: Sendable {
     }
 }
 
+/// Whose pending writes a client may show now. Each batch of a user changes a document that names this user.
+private final class ShownUsers: Sendable {
+    private let names: Mutex<Set<String>>
+
+    init(_ name: String) { names = Mutex([name]) }
+
+    func add(_ name: String) { names.withLock { _ = $0.insert(name) } }
+
+    func become(_ name: String) { names.withLock { $0 = [name] } }
+
+    /// Another user whose pending write a snapshot shows.
+    func other(in snapshot: QuerySnapshot) -> String? {
+        let pending = snapshot.documents.filter { $0.metadata.hasPendingWrites }
+        let users = pending.compactMap { $0.get("user") as? String }
+        return names.withLock { names in users.first { !names.contains($0) } }
+    }
+}
+
+// MARK: Steps and comparisons
+
+private func commit(_ edit: RandomProgram.Edit, _ store: Firestore) async throws {
+    let batch = store.batch()
+    edit(batch, store)
+    do { try await batch.commit() } catch FirestoreErrorCode.notFound {}
+}
+
+/// What a query has to find.
+private enum Expected: Equatable {
+    case rows([String])
+    /// The user may not list this.
+    case denied
+    case invalid
+}
+
+private func expected(_ make: RandomProgram.MakeQuery, _ store: Firestore) async throws -> Expected {
+    do {
+        return .rows(Shown.rows(try await make(store).getDocuments(source: .server)))
+    } catch FirestoreErrorCode.invalidArgument {
+        return .invalid
+    } catch FirestoreErrorCode.permissionDenied {
+        return .denied
+    }
+}
+
+/// The rows that only one of two results has.
+private func difference(_ shown: [String], _ wanted: [String]) -> String {
+    let (extra, missing) = (shown.filter { !wanted.contains($0) }, wanted.filter { !shown.contains($0) })
+    return "\(extra) in place of \(missing)"
+}
+
+/// Waits until a listener shows what it is to show. Before, it may have done so for a moment: with pending writes.
+private func isSeen(_ condition: () -> Bool) async throws -> Bool {
+    var patience = Patience()
+    while true {
+        if condition() { return true }
+        guard patience.lasts else { return false }
+        try await Task.sleep(for: .milliseconds(1))
+        patience.beginLook()
+    }
+}
+
+extension Firestore {
+    /// Shows this token from the first use on.
+    fileprivate func setToken(_ token: @escaping @Sendable () -> String?) {
+        let settings = settings
+        settings.tokenProvider = { _ in token() }
+        self.settings = settings
+    }
+}
+
 @Suite(.timeLimit(.minutes(20)))
 struct RandomOfflineTests {
     private let directory = TemporaryDirectory("random-offline")
@@ -260,37 +340,6 @@ struct RandomOfflineTests {
     /// A server with a client of it.
     private func open(_ database: TestDatabase, cache: String? = nil) -> Firestore {
         TestFirestore.make(host: database.host, project: "p", cache: cache.map { directory.path(of: $0) })
-    }
-
-    private func commit(_ edit: RandomProgram.Edit, _ store: Firestore) async throws {
-        let batch = store.batch()
-        edit(batch, store)
-        do { try await batch.commit() } catch FirestoreErrorCode.notFound {}
-    }
-
-    private func expected(_ make: RandomProgram.MakeQuery, _ store: Firestore) async throws -> [String]? {
-        do {
-            return Shown.rows(try await make(store).getDocuments(source: .server))
-        } catch FirestoreErrorCode.invalidArgument {
-            return nil
-        }
-    }
-
-    /// The rows that only one of two results has.
-    private func difference(_ shown: [String], _ wanted: [String]) -> String {
-        let (extra, missing) = (shown.filter { !wanted.contains($0) }, wanted.filter { !shown.contains($0) })
-        return "\(extra) in place of \(missing)"
-    }
-
-    /// Waits until a listener shows what it is to show. Before, it may have done so for a moment: with pending writes.
-    private func isSeen(_ condition: () -> Bool) async throws -> Bool {
-        var patience = Patience()
-        while true {
-            if condition() { return true }
-            guard patience.lasts else { return false }
-            try await Task.sleep(for: .milliseconds(1))
-            patience.beginLook()
-        }
     }
 
     private static var seeds: [UInt64] {
@@ -318,7 +367,7 @@ struct RandomOfflineTests {
         }
         func compare(_ what: String, isOnline: Bool) async throws {
             for (number, listener) in listeners.enumerated() {
-                guard let rows = try await expected(listener.make, online) else { continue }
+                guard case .rows(let rows) = try await expected(listener.make, online) else { continue }
                 let shown = listener.shown
                 let isShown = try await isSeen { shown.rows == rows && !(isOnline && shown.isFromCache) }
                 try #require(
@@ -331,7 +380,7 @@ struct RandomOfflineTests {
             }
             for _ in 0..<12 {
                 let make = program.query()
-                guard let rows = try await expected(make, online) else { continue }
+                guard case .rows(let rows) = try await expected(make, online) else { continue }
                 let found = Shown.rows(try await make(offline).getDocuments(source: isOnline ? .server : .cache))
                 try #require(
                     found == rows,
@@ -390,96 +439,398 @@ struct RandomOfflineTests {
         seed: UInt64
     ) async throws {
         print("HEARTH_OFFLINE_SEED=\(seed)")
-        var program = RandomProgram(random: SeededGenerator(seed: seed))
-        let database = try TestBackend.memory.start()
-        let other = open(database)
-        let isEager = program.random.oneIn(4)
-        func openClient() -> Firestore {
-            if !isEager { return open(database, cache: "cache") }
-            let client = open(database)
+        let run = RandomRun(seed: seed, host: try TestBackend.memory.start().host)
+        try await run.finish()
+    }
+
+    @Test(arguments: seeds)
+    func `A client of several users shows each of them what the rules allow, and sends the writes of each as theirs`(
+        seed: UInt64
+    ) async throws {
+        print("HEARTH_OFFLINE_SEED=\(seed)")
+        let rules = directory.path(of: "rules")
+        try RandomUsers.rules.write(toFile: rules, atomically: true, encoding: .utf8)
+        let server = try ServerProcess(
+            data: directory.path(of: "data"), arguments: ["--emulator", "--rules", rules])
+        let run = RandomRun(seed: seed, host: "127.0.0.1:\(server.port)", users: RandomUsers())
+        try await run.finish()
+        #expect(server.stop() == 0)
+    }
+}
+
+/// A client that does anything beside another one of the same database: for one user without rules, or for several.
+private final class RandomRun {
+    private typealias Listener = (
+        make: RandomProgram.MakeQuery, shown: Shown, registration: any ListenerRegistration
+    )
+
+    private let seed: UInt64
+    private var program: RandomProgram
+    private let host: String
+    private let directory = TemporaryDirectory("random-run")
+    private let users: RandomUsers?
+    /// May do everything.
+    private let other: Firestore
+    private let isEager: Bool
+    private lazy var client = openClient()
+    private var listeners: [Listener] = []
+    private let openTransactions = Mutex(0)
+
+    init(seed: UInt64, host: String, users: RandomUsers? = nil) {
+        (self.seed, self.host, self.users) = (seed, host, users)
+        program = RandomProgram(random: SeededGenerator(seed: seed))
+        other = TestFirestore.make(host: host, project: "p")
+        if users != nil { other.setToken { "owner" } }
+        isEager = program.random.oneIn(4)
+    }
+
+    private func openClient() -> Firestore {
+        let client = TestFirestore.make(host: host, project: "p", cache: isEager ? nil : directory.path(of: "cache"))
+        if isEager {
             let settings = client.settings
             settings.cacheSettings = MemoryCacheSettings(garbageCollectorSettings: MemoryEagerGCSetting())
             client.settings = settings
-            return client
         }
-        var client = openClient()
-        let openTransactions = Mutex(0)
-        var listeners: [(make: RandomProgram.MakeQuery, shown: Shown, registration: any ListenerRegistration)] = []
-        func listen(_ make: @escaping RandomProgram.MakeQuery) {
-            let shown = Shown(includesMetadataChanges: listeners.isEmpty || !program.random.oneIn(4))
-            let registration = make(client).addSnapshotListener(
-                includeMetadataChanges: shown.includesMetadataChanges
-            ) { snapshot, error in
-                shown.take(snapshot, error)
-            }
-            listeners.append((make, shown, registration))
-        }
-        func compare(_ what: String) async throws {
-            for (number, listener) in listeners.enumerated() {
-                guard let rows = try await expected(listener.make, other) else { continue }
-                let isShown = try await isSeen { listener.shown.shows(rows) }
-                try #require(
-                    isShown && listener.shown.problem == nil,
-                    """
-                    seed \(seed), \(what), listener \(number): \(listener.make(client).definition) shows
-                    \(difference(listener.shown.rows, rows)), from the cache: \(listener.shown.isFromCache)
-                    \(listener.shown.problem ?? "")
-                    """)
-            }
-            for _ in 0..<6 {
-                let make = program.query()
-                guard let rows = try await expected(make, other) else { continue }
-                let found = Shown.rows(try await make(client).getDocuments(source: .cache))
-                try #require(
-                    found == rows,
-                    "seed \(seed), \(what): \(make(client).definition) finds \(difference(found, rows))")
-            }
-        }
-        // The cache then has all documents.
+        if let users { client.setToken { [user = users.user] in user.token } }
+        return client
+    }
+
+    func finish() async throws {
+        try await users?.begin(other, host)
+        try await becomeKnown()
+        // The cache then has all documents, those that the user may list.
         listen { $0.collectionGroup("c") }
         for round in 0..<6 {
-            for _ in 0..<50 {
-                switch program.random.below(20) {
-                case 0...6:
-                    let batch = client.batch()
-                    program.edit()(batch, client)
-                    batch.commit(completion: nil)
-                case 7...11: try await commit(program.edit(), other)
-                case 12: client.disableNetwork(completion: nil)
-                case 13, 14: client.enableNetwork(completion: nil)
-                case 15: if listeners.count < 8 { listen(program.query()) }
-                case 16:
-                    guard listeners.count > 1 else { continue }
-                    listeners.remove(at: 1 + program.random.below(listeners.count - 1)).registration.remove()
-                case 17: program.query()(client).getDocuments { _, _ in }
-                case 18 where program.random.oneIn(2):
-                    // With a document that the server may not have.
-                    var bundle = BundleTests.Builder(id: "b\(round)\(listeners.count)")
-                    for path in ["c/1", "c/2", "c/9"] where program.random.oneIn(2) { bundle.add(path, 1) }
-                    client.loadBundle(bundle.data, completion: nil)
-                case 18:
-                    let reference = client.document(program.random.pick(RandomProgram.paths))
-                    openTransactions.withLock { $0 += 1 }
-                    client.runTransaction { transaction, _ in
-                        let exists = (try? transaction.getDocument(reference))?.exists ?? false
-                        return transaction.setData(["a": exists], forDocument: reference, merge: true)
-                    } completion: { _, _ in
-                        openTransactions.withLock { $0 -= 1 }
-                    }
-                default:
-                    guard program.random.oneIn(3) else { continue }
-                    try await client.terminate()
-                    client = openClient()
-                    let makes = listeners.map(\.make)
-                    listeners = []
-                    for make in makes { listen(make) }
-                }
+            for _ in 0..<50 { try await step(round) }
+            // The writes of one may be on their way when another one comes.
+            try await forEachUser { _ in
+                try await client.enableNetwork()
+                try await client.waitForPendingWrites()
+                #expect(try await isSeen { self.openTransactions.withLock { $0 } == 0 })
             }
-            try await client.enableNetwork()
-            try await client.waitForPendingWrites()
-            #expect(try await isSeen { openTransactions.withLock { $0 } == 0 })
-            try await compare("round \(round)")
+            try await forEachUser { user in try await compare("round \(round) \(user)") }
+            try await users?.check(other, isOrdered: !isEager, "seed \(seed), round \(round)")
         }
+        try await users?.finish()
         for store in [client, other] { try await store.terminate() }
+    }
+
+    private func forEachUser(_ body: (String) async throws -> Void) async throws {
+        for user in users?.shuffled(&program.random) ?? [""] {
+            try await users?.become(user, client)
+            try await body(user)
+        }
+    }
+
+    // MARK: Steps
+
+    private func step(_ round: Int) async throws {
+        switch program.random.below(users == nil ? 20 : 24) {
+        case 0...6: write()
+        case 7...11: try await commit(program.edit(), other)
+        case 12: client.disableNetwork(completion: nil)
+        case 13, 14: client.enableNetwork(completion: nil)
+        case 15: if listeners.count < 8 { listen(program.query()) }
+        case 16:
+            guard listeners.count > 1 else { return }
+            listeners.remove(at: 1 + program.random.below(listeners.count - 1)).registration.remove()
+        case 17: program.query()(client).getDocuments { _, _ in }
+        case 18 where program.random.oneIn(2):
+            // With a document that the server may not have.
+            var bundle = BundleTests.Builder(id: "b\(round)\(listeners.count)")
+            for path in ["c/1", "c/2", "c/9"] where program.random.oneIn(2) { bundle.add(path, 1) }
+            client.loadBundle(bundle.data, completion: nil)
+        case 18: transact()
+        case 19:
+            guard program.random.oneIn(3) else { return }
+            try await client.terminate()
+            // Its last calls of the program.
+            client.settings.dispatchQueue.sync {}
+            client = openClient()
+            try await becomeKnown()
+            listenAgain(to: listeners)
+        case 20, 21: try await users?.changeGrant(&program.random, other)
+        default: try await becomeAnother()
+        }
+    }
+
+    private func write() {
+        let batch = client.batch()
+        guard let users else {
+            program.edit()(batch, client)
+            return batch.commit(completion: nil)
+        }
+        let isPlain = program.random.oneIn(4)
+        if !isPlain { program.edit()(batch, client) }
+        users.commit(batch, isPlain: isPlain, client)
+    }
+
+    private func transact() {
+        let reference = client.document(program.random.pick(RandomProgram.paths))
+        openTransactions.withLock { $0 += 1 }
+        client.runTransaction { transaction, _ in
+            let exists = (try? transaction.getDocument(reference))?.exists ?? false
+            return transaction.setData(["a": exists], forDocument: reference, merge: true)
+        } completion: { _, _ in
+            self.openTransactions.withLock { $0 -= 1 }
+        }
+    }
+
+    private func becomeKnown() async throws { if let users { try await users.become(users.user.value, client) } }
+
+    private func becomeAnother() async throws {
+        guard let users, let user = users.shuffled(&program.random).first else { return }
+        try await users.become(user, client)
+        try await users.checkPending(client, "seed \(seed)")
+    }
+
+    // MARK: Listeners
+
+    private func listen(_ make: @escaping RandomProgram.MakeQuery) {
+        let includesAll = listeners.isEmpty || !program.random.oneIn(4)
+        listeners.append(listener(make, Shown(includesMetadataChanges: includesAll, users: users?.shown)))
+    }
+
+    private func listener(_ make: @escaping RandomProgram.MakeQuery, _ shown: Shown) -> Listener {
+        let registration = make(client).addSnapshotListener(
+            includeMetadataChanges: shown.includesMetadataChanges
+        ) { snapshot, error in
+            shown.take(snapshot, error)
+        }
+        return (make, shown, registration)
+    }
+
+    private func listenAgain(to earlier: [Listener]) {
+        listeners = []
+        for listener in earlier { listen(listener.make) }
+    }
+
+    // MARK: Comparisons
+
+    private func compare(_ what: String) async throws {
+        let reader = users?.reader ?? other
+        for number in listeners.indices { try await compare(number, reader, "seed \(seed), \(what)") }
+        // Without the first listener the cache lacks what nobody has asked for.
+        if listeners[0].shown.isDenied { return }
+        for _ in 0..<6 {
+            let make = program.query()
+            guard case .rows(let rows) = try await expected(make, reader) else { continue }
+            let found = Shown.rows(try await make(client).getDocuments(source: .cache))
+            try #require(
+                found == rows, "seed \(seed), \(what): \(make(client).definition) finds \(difference(found, rows))")
+        }
+    }
+
+    private func compare(_ number: Int, _ reader: Firestore, _ what: String) async throws {
+        let make = listeners[number].make
+        let expected = try await expected(make, reader)
+        // A denial of an earlier moment may still be on its way.
+        for _ in 0..<10 {
+            if listeners[number].shown.isDenied {
+                listeners[number].registration.remove()
+                let includesAll = listeners[number].shown.includesMetadataChanges
+                listeners[number] = listener(make, Shown(includesMetadataChanges: includesAll, users: users?.shown))
+            }
+            let shown = listeners[number].shown
+            guard case .rows(let rows) = expected else {
+                if expected == .invalid { return }
+                try #require(
+                    try await isSeen { shown.isDenied }, "\(what), listener \(number) is not denied: \(shown.rows)")
+                #expect(shown.problem == nil, "\(what), listener \(number)")
+                return
+            }
+            let isShown = try await isSeen { shown.shows(rows) || shown.isDenied }
+            if shown.isDenied { continue }
+            try #require(
+                isShown && shown.problem == nil,
+                """
+                \(what), listener \(number): \(make(client).definition) shows
+                \(difference(shown.rows, rows)), from the cache: \(shown.isFromCache)
+                \(shown.problem ?? "")
+                """)
+            return
+        }
+        Issue.record("\(what), listener \(number): \(make(client).definition) is denied, and a read is not")
+    }
+}
+
+/// Users who take turns with one client. Each of them has documents that the rules deny, and grants that change.
+private final class RandomUsers {
+    /// The user of the client's program. Thread-safe.
+    final class Current: Sendable {
+        private let name = Mutex("")
+
+        var value: String {
+            get { name.withLock { $0 } }
+            set { name.withLock { $0 = newValue } }
+        }
+
+        /// A JSON Web Token that nobody verifies; nil for nobody.
+        var token: String? {
+            let name = value
+            if name == RandomUsers.nobody { return nil }
+            let parts = [#"{"alg":"none"}"#, #"{"user_id":"\#(name)"}"#].map { text in
+                Data(text.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
+                    .replacing("=", with: "")
+            }
+            return parts.joined(separator: ".") + "."
+        }
+    }
+
+    /// A batch of a user; each adds its number to a document of the user.
+    private struct Batch {
+        let user: String
+        /// Whether it writes nothing else, and so is never refused.
+        let isPlain: Bool
+        /// Nil while the program has no answer: then what became of it is not known.
+        var isAccepted: Bool?
+        /// The message of the error; empty without one.
+        var error = ""
+        /// Whether the client has ended before.
+        var isLeft = false
+    }
+
+    static let nobody = "nobody"
+    private static let names = ["ada", "bob", nobody]
+    private static let grants = ["list", "get", "write"]
+
+    /// Of the documents `c`: `w-NAME` is written by the user NAME alone. The other rules depend on what a document
+    /// contains, and on a document of the user.
+    static let rules = """
+        rules_version = '2';
+        service cloud.firestore {
+          match /databases/{database}/documents {
+            function user() { return request.auth == null ? 'nobody' : request.auth.uid; }
+            function has(grant) {
+              return get(/databases/$(database)/documents/grants/$(user())).data[grant];
+            }
+            match /{path=**}/c/{id} {
+              allow list: if resource.data.a == 0 || has('list');
+              allow get: if id == 'w-' + user() || has('get') || resource.data.b == 1;
+              allow write: if id == 'w-' + user() || !id.matches('w-.*') && (
+                has('write')
+                || request.method != 'delete' && request.resource.data.get('a', 0) != 2
+                  && (resource == null || resource.data.get('b', 0) != 0));
+            }
+          }
+        }
+        """
+
+    let user = Current()
+    let shown = ShownUsers(names[0])
+    private let batches = Mutex<[Batch]>([])
+    private var readers: [String: Firestore] = [:]
+
+    /// Writes the grants with a client that may do everything.
+    func begin(_ admin: Firestore, _ host: String) async throws {
+        user.value = Self.names[0]
+        for name in Self.names {
+            let own = Current()
+            own.value = name
+            let reader = TestFirestore.make(host: host, project: "p")
+            reader.setToken { own.token }
+            readers[name] = reader
+            try await admin.document("grants/\(name)").setData(["list": true, "get": true, "write": true])
+        }
+    }
+
+    func finish() async throws { for reader in readers.values { try await reader.terminate() } }
+
+    /// Another client of the present user.
+    var reader: Firestore? { readers[user.value] }
+
+    func shuffled(_ random: inout SeededGenerator) -> [String] { Self.names.shuffled(using: &random) }
+
+    func changeGrant(_ random: inout SeededGenerator, _ admin: Firestore) async throws {
+        let name = random.pick(Self.names)
+        try await admin.document("grants/\(name)").updateData([random.pick(Self.grants): !random.oneIn(3)])
+    }
+
+    // MARK: The client
+
+    /// The program of a client has another user from now on.
+    func begin(becoming name: String, _ client: Firestore) throws {
+        _ = try client.engine()
+        shown.add(name)
+        user.value = name
+        client.userDidChange()
+    }
+
+    /// The same; the client knows it at the end.
+    func become(_ name: String, _ client: Firestore) async throws {
+        try begin(becoming: name, client)
+        let engine = try client.engine()
+        let stored = name == Self.nobody ? "" : name
+        let isKnown = try await isSeen {
+            let isKnown = Atomic(false)
+            engine.queue.sync {
+                isKnown.store(engine.store.isUserKnown && engine.store.user == stored, ordering: .relaxed)
+            }
+            return isKnown.load(ordering: .relaxed)
+        }
+        try #require(isKnown, "the client is not of \(name)")
+        // What it has shown to the user before has been delivered.
+        client.settings.dispatchQueue.sync {}
+        shown.become(name)
+    }
+
+    func commit(_ batch: WriteBatch, isPlain: Bool, _ client: Firestore) {
+        let name = user.value
+        let number = batches.withLock { batches in
+            batches.append(Batch(user: name, isPlain: isPlain))
+            return batches.count - 1
+        }
+        batch.setData(
+            ["user": name, "batches": FieldValue.arrayUnion([number]), "count": FieldValue.increment(Int64(1))],
+            forDocument: client.document("c/w-\(name)"), merge: true)
+        batch.commit { error in
+            let isLeft = (error as NSError?)?.code == FirestoreErrorCode.cancelled.rawValue
+            self.batches.withLock { batches in
+                batches[number].isLeft = isLeft
+                if !isLeft { batches[number].isAccepted = error == nil }
+                batches[number].error = error.map { "\($0.localizedDescription)" } ?? ""
+            }
+            if isPlain, !isLeft { #expect(error == nil, "batch \(number) of \(name)") }
+        }
+    }
+
+    // MARK: Checks
+
+    private func numbers(_ name: String, _ client: Firestore, _ source: FirestoreSource) async throws -> [Int] {
+        let documents = try await client.collection("c").getDocuments(source: source).documents
+        return documents.first { $0.documentID == "w-\(name)" }?.get("batches") as? [Int] ?? []
+    }
+
+    /// The user sees their pending batches.
+    func checkPending(_ client: Firestore, _ what: String) async throws {
+        let name = user.value
+        let seen = try await numbers(name, client, .cache)
+        // What has been settled has been reported.
+        try client.engine().queue.sync {}
+        client.settings.dispatchQueue.sync {}
+        let pending = batches.withLock { batches in
+            batches.indices.filter {
+                batches[$0].user == name && !batches[$0].isLeft && batches[$0].isAccepted == nil
+            }
+        }
+        #expect(Set(pending).subtracting(seen) == [], "\(what): \(name) sees their pending batches")
+    }
+
+    /// Every accepted batch is in the database once and in order, and no refused one. Nothing is pending any more.
+    ///
+    /// - Parameter isOrdered: whether a client that starts knows what the one before has sent.
+    func check(_ admin: Firestore, isOrdered: Bool, _ what: String) async throws {
+        for name in Self.names {
+            let numbers = try await numbers(name, admin, .server)
+            let document = try await admin.document("c/w-\(name)").getDocument(source: .server)
+            #expect(!isOrdered || numbers == numbers.sorted(), "\(what): the batches of \(name)")
+            #expect(document.get("count") as? Int ?? 0 == numbers.count, "\(what): the batches of \(name)")
+            let all = batches.withLock { Array($0.enumerated()).filter { $0.element.user == name } }
+            for (number, batch) in all {
+                guard let isAccepted = batch.isAccepted else { continue }
+                #expect(
+                    numbers.contains(number) == isAccepted, "\(what): batch \(number) of \(name) \(batch.error)")
+            }
+        }
     }
 }
