@@ -400,6 +400,16 @@ extension LocalStore {
         return version.microseconds > updateMicroseconds
     }
 
+    /// Whether a document has a write that states of the server up to a time do not contain: a pending one, or one that
+    /// was acknowledged for a later time.
+    package func awaitsServer(_ name: String, after microseconds: UInt64) throws(RequestError) -> Bool {
+        guard let path = path(name) else { return false }
+        if isPending(path) { return true }
+        defer { finishReading() }
+        let version = try remoteVersion(LocalLocation(path: path))
+        return version.isProvisional && version.microseconds > microseconds
+    }
+
     /// The new state of a document; nil if what is known is newer, or the same.
     ///
     /// A server that was restored to an earlier state has an older document, and reports it for a time at which the

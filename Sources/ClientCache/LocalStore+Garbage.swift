@@ -13,7 +13,7 @@ package struct CollectionResult: Sendable, Equatable {
 /// What listeners need of a document.
 package enum ListenerUse: Sendable {
     case none
-    /// One shows it, and no target has it: an acknowledged write that the server has not sent yet.
+    /// One shows it, or showed it before a local write, and no target has that write: the server has not sent it yet.
     case shown
     /// The target of a listener has it. It may be removed when it leaves the target or the target is released; the
     /// store notices both.

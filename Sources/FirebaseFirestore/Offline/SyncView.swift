@@ -71,6 +71,9 @@ struct SyncView {
     /// Documents whose acknowledged write the server has not sent yet, with the time of the commit in microseconds.
     /// They are shown as before the acknowledgement, so that the program sees one change instead of two.
     private var held: [UTF8Text: UInt64] = [:]
+    /// Documents that a local write has taken out of the results, until a state of the server contains the write. An
+    /// older state may come before, and must not be shown.
+    private var withdrawn: Set<UTF8Text> = []
     private var shownFromCache = true
     private var shownPending = false
     /// Whether the cache has a whole result of the query, maybe an old one.
@@ -93,7 +96,7 @@ struct SyncView {
     var hasLimbo: Bool { isCurrent && !(uncovered?.isEmpty ?? true) }
 
     /// Whether ``apply(_:snapshotMicroseconds:store:)`` has something to do even without changes of documents.
-    var isDue: Bool { hasNewTarget || !held.isEmpty }
+    var isDue: Bool { hasNewTarget || !held.isEmpty || !withdrawn.isEmpty }
 
     private var isFromCache: Bool { !isCurrent || hasLimbo }
 
@@ -127,8 +130,11 @@ struct SyncView {
         return view.document(UTF8Text(name)) != nil
     }
 
-    /// Whether the view keeps a document, shown or not, as one of the cache.
-    mutating func keeps(_ name: String) -> Bool { shows(name) || window?.row(of: UTF8Text(name)) != nil }
+    /// Whether the view needs a document of the cache: it shows it, keeps it for later, or a local write has taken it
+    /// out of the results.
+    mutating func keeps(_ name: String) -> Bool {
+        shows(name) || window?.row(of: UTF8Text(name)) != nil || withdrawn.contains(UTF8Text(name))
+    }
 
     /// Makes documents known by their names. Calling it again does nothing.
     private mutating func index() {
@@ -169,6 +175,7 @@ struct SyncView {
     mutating func unwatched() {
         disconnected()
         remoteNames = []
+        withdrawn = []
     }
 
     // MARK: Documents
@@ -184,8 +191,13 @@ struct SyncView {
         index()
         hasNewTarget = false
         var next: [UTF8Text: VisibleDocument?] = [:]
-        for change in changes { consider(change, &next) }
+        for change in changes { consider(change, isLocal: snapshotMicroseconds == nil, &next) }
         try release(upTo: snapshotMicroseconds, from: store, &next)
+        if let snapshotMicroseconds {
+            for name in withdrawn where try !store.awaitsServer(name.string, after: snapshotMicroseconds) {
+                withdrawn.remove(name)
+            }
+        }
         if window != nil, !next.isEmpty { next = try limited(next, store) }
         let rowChanges = next.isEmpty ? [] : view.apply(next)
         updateUncovered(next.keys)
@@ -205,11 +217,13 @@ struct SyncView {
     }
 
     /// Decides what a changed document means for the rows.
-    private mutating func consider(_ change: Change, _ next: inout [UTF8Text: VisibleDocument?]) {
+    private mutating func consider(_ change: Change, isLocal: Bool, _ next: inout [UTF8Text: VisibleDocument?]) {
         examinedCount += 1
         guard let document = change.document, matches(change) else {
             held[change.name] = nil
-            if known(change.name) != nil { next[change.name] = .some(nil) }
+            guard known(change.name) != nil else { return }
+            next[change.name] = .some(nil)
+            if isLocal { withdrawn.insert(change.name) }
             return
         }
         if isCurrent, !document.hasPendingWrites, document.isProvisional,
