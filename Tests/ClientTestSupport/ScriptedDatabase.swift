@@ -148,3 +148,35 @@ package final class ScriptedDatabase: Sendable {
         }
     }
 }
+
+/// Messages of a server on a Listen stream.
+package enum ListenScript {
+    /// One message for each closure.
+    package static func messages(_ writes: (inout ByteBuffer) -> Void...) -> [[UInt8]] {
+        writes.map { write in
+            var message = ByteBuffer()
+            write(&message)
+            return message.copyBytes()
+        }
+    }
+
+    /// All that the target 1 has at a time. Times are in microseconds.
+    ///
+    /// - Parameter updated: when the document `c/a` of the project `p` was written, which has no fields; nil if it does
+    ///   not exist.
+    package static func listing(updatedAt updated: UInt64? = nil, at time: UInt64) -> [[UInt8]] {
+        let document = updated.map { updated in
+            messages { message in
+                let name = Array("projects/p/databases/(default)/documents/c/a".utf8)
+                let none: [UInt8] = []
+                ListenResponseWriter.appendChange(
+                    .init(prefix: none.byteSpan, path: name.byteSpan), fields: none.byteSpan,
+                    createMicroseconds: updated, updateMicroseconds: updated, targets: [1], removed: [], to: &message)
+            }
+        }
+        return (document ?? [])
+            + messages(
+                { ListenResponseWriter.append(.current, targets: [1], at: time, to: &$0) },
+                { ListenResponseWriter.append(.noChange, targets: [], at: time, to: &$0) })
+    }
+}

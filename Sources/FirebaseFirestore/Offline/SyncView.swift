@@ -124,16 +124,12 @@ struct SyncView {
             hasNewSource: false, hasCachedResult: hasCachedResult)
     }
 
-    /// Whether a document is among the results.
-    mutating func shows(_ name: String) -> Bool {
-        index()
-        return view.document(UTF8Text(name)) != nil
-    }
-
     /// Whether the view needs a document of the cache: it shows it, keeps it for later, or a local write has taken it
     /// out of the results.
     mutating func keeps(_ name: String) -> Bool {
-        shows(name) || window?.row(of: UTF8Text(name)) != nil || withdrawn.contains(UTF8Text(name))
+        index()
+        let name = UTF8Text(name)
+        return known(name) != nil || withdrawn.contains(name)
     }
 
     /// Makes documents known by their names. Calling it again does nothing.

@@ -1,8 +1,6 @@
 // A cache that keeps only what listeners cover: what it looks at, and what it keeps while reads are on their way.
 
-import Basics
 import ClientTestSupport
-import FirestoreMessages
 import Foundation
 import Synchronization
 import TestSupport
@@ -80,31 +78,6 @@ struct EagerCacheTests {
         try await firestore.terminate()
     }
 
-    /// The messages of a Listen stream up to a time, in microseconds.
-    ///
-    /// - Parameter hasDocument: whether the target 1 gets the document `c/a`, as it was written half a second before.
-    private static func listing(hasDocument: Bool, at time: UInt64) -> [[UInt8]] {
-        let name = Array("projects/p/databases/(default)/documents/c/a".utf8)
-        let none: [UInt8] = []
-        var messages: [[UInt8]] = []
-        func append(_ write: (inout ByteBuffer) -> Void) {
-            var message = ByteBuffer()
-            write(&message)
-            messages.append(message.copyBytes())
-        }
-        if hasDocument {
-            append { writer in
-                ListenResponseWriter.appendChange(
-                    .init(prefix: none.byteSpan, path: name.byteSpan), fields: none.byteSpan,
-                    createMicroseconds: time - 500_000, updateMicroseconds: time - 500_000, targets: [1], removed: [],
-                    to: &writer)
-            }
-        }
-        append { ListenResponseWriter.append(.current, targets: [1], at: time, to: &$0) }
-        append { ListenResponseWriter.append(.noChange, targets: [], at: time, to: &$0) }
-        return messages
-    }
-
     @Test
     func `A deleted document does not come back when the server sends what was before`() async throws {
         let database = ScriptedDatabase()
@@ -113,11 +86,11 @@ struct EagerCacheTests {
         let server = try FakeServer { call in
             guard call.method == .listen else { return database.react(to: call) }
             guard isDeleted.load(ordering: .relaxed) else {
-                return .stream(Self.listing(hasDocument: false, at: 1_000_500_000))
+                return .stream(ListenScript.listing(at: 1_000_500_000))
             }
             // The document was written at 1,001 s and deleted at 1,002 s.
             late.add(1, ordering: .relaxed)
-            return .stream(Self.listing(hasDocument: true, at: 1_001_500_000))
+            return .stream(ListenScript.listing(updatedAt: 1_001_000_000, at: 1_001_500_000))
         }
         let firestore = TestFirestore.make(host: server.address, project: "p")
         Self.makeEager(firestore)

@@ -15,13 +15,9 @@ import Testing
 @Suite(.timeLimit(.minutes(20)))
 struct LimboTests {
     /// The messages of a Listen stream on which no target has documents.
-    private static let nothing: [[UInt8]] = {
-        var current = ByteBuffer()
-        var consistent = ByteBuffer()
-        ListenResponseWriter.append(.current, targets: [], at: 2_000_000_000, to: &current)
-        ListenResponseWriter.append(.noChange, targets: [], at: 2_000_000_000, to: &consistent)
-        return [current.copyBytes(), consistent.copyBytes()]
-    }()
+    private static let nothing = ListenScript.messages(
+        { ListenResponseWriter.append(.current, targets: [], at: 2_000_000_000, to: &$0) },
+        { ListenResponseWriter.append(.noChange, targets: [], at: 2_000_000_000, to: &$0) })
 
     @Test
     func `A document that stays in limbo although it exists is asked for once for each state of the server`()
@@ -80,27 +76,12 @@ struct LimboTests {
     ///
     /// - Parameter isMiscounted: whether the server then counts no document.
     private static func listing(isMiscounted: Bool) -> [[UInt8]] {
-        let name = Array("projects/p/databases/(default)/documents/c/a".utf8)
-        let none: [UInt8] = []
-        var messages: [[UInt8]] = []
-        func append(_ write: (inout ByteBuffer) -> Void) {
-            var message = ByteBuffer()
-            write(&message)
-            messages.append(message.copyBytes())
-        }
-        append { writer in
-            ListenResponseWriter.appendChange(
-                .init(prefix: none.byteSpan, path: name.byteSpan), fields: none.byteSpan,
-                createMicroseconds: 1_000_000_000, updateMicroseconds: 1_000_000_000, targets: [1], removed: [],
-                to: &writer)
-        }
-        append { ListenResponseWriter.append(.current, targets: [1], at: 2_000_000_000, to: &$0) }
-        append { ListenResponseWriter.append(.noChange, targets: [], at: 2_000_000_000, to: &$0) }
-        if isMiscounted {
-            append { ListenResponseWriter.appendFilter(target: 1, count: 0, unchanged: nil, to: &$0) }
-            append { ListenResponseWriter.append(.noChange, targets: [], at: 3_000_000_000, to: &$0) }
-        }
-        return messages
+        let listing = ListenScript.listing(updatedAt: 1_000_000_000, at: 2_000_000_000)
+        if !isMiscounted { return listing }
+        return listing
+            + ListenScript.messages(
+                { ListenResponseWriter.appendFilter(target: 1, count: 0, unchanged: nil, to: &$0) },
+                { ListenResponseWriter.append(.noChange, targets: [], at: 3_000_000_000, to: &$0) })
     }
 
     @Test

@@ -194,11 +194,7 @@ import Testing
 
     @Test
     func `A listener whose token is refused continues with a new one from its last snapshot`() async throws {
-        var current = ByteBuffer()
-        var consistent = ByteBuffer()
-        ListenResponseWriter.append(.current, targets: [1], at: 5_000_000, to: &current)
-        ListenResponseWriter.append(.noChange, targets: [], at: 5_000_000, to: &consistent)
-        let snapshot = [current.copyBytes(), consistent.copyBytes()]
+        let snapshot = ListenScript.listing(at: 5_000_000)
         let count = Atomic<Int>(0)
         let server = try FakeServer { call in
             // A stream that the server ends, then one whose token has expired, then one that lasts.
