@@ -180,7 +180,9 @@ class Page:
             " const later = middle(), top = document.elementFromPoint(later.x, later.y);"
             " const isStill = find() === e && later.x === place.x && later.y === place.y && (!top || e.contains(top));"
             " if (!isStill) return null;"
-            " window.missedClick = true; e.addEventListener('click', () => { window.missedClick = false; }, {capture: true, once: true});"
+            # Also one that has taken the place of the element by then.
+            " window.missedClick = true; document.addEventListener('click', click => {"
+            " if (find()?.contains(click.target)) window.missedClick = false; }, {capture: true, once: true});"
             " return later; })()")
         for _ in range(5):
             place = self.until(still, f"{selector} with {text!r}")
