@@ -104,7 +104,19 @@ final class ListAppendClients: Sendable {
         var history = state.withLock { $0.history }
         let lists = state.withLock { ($0.lists.max() ?? 0) + 1 }
         for list in 0..<lists {
-            let found = try await servers[server].getDocument(ListAppendRun.name(of: list, in: database))
+            let name = ListAppendRun.name(of: list, in: database)
+            var found: StoredDocument?
+            var failure: RequestError?
+            // The client looks for a server that was started again after a backoff.
+            try await eventually("the server reads \(name): \(String(describing: failure))") {
+                do {
+                    found = try await servers[server].getDocument(name)
+                    return true
+                } catch let error as RequestError where error.code == .unavailable {
+                    failure = error
+                    return false
+                }
+            }
             history.final[list] = try ListAppendRun.elements(of: found)
         }
         return history
