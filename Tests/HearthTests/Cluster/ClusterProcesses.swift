@@ -109,6 +109,17 @@ final class ClusterNode: @unchecked Sendable {
 
     var log: String { server?.process.errors ?? "" }
 
+    /// The first status of replies that is not 503, which a server sends while its store is closed: at first, and after
+    /// it has lost its lease.
+    func statusOfOpenStore(_ status: () -> Int?) async throws -> Int? {
+        var found: Int?
+        try await eventually("\(data) has its store: \(log.suffix(2_000))") {
+            found = status()
+            return found != 503
+        }
+        return found
+    }
+
     /// Whether the server has found its clock right, or has begun again, since it last found it wrong.
     var knowsRightClock: Bool {
         let log = log
