@@ -47,9 +47,9 @@ struct UnimplementedMethod {
     /// What does the work of methods that are not served, by service and method.
     private static let substitutes = [
         firestoreAdmin: [
-            "ExportDocuments": "use the command hearth export for a collection, hearth backup for everything",
-            "ImportDocuments": "use the command hearth load",
-            "BulkDeleteDocuments": "delete documents with BatchWrite",
+            "ExportDocuments": "use the command hearth export --format managed",
+            "ImportDocuments": "use the command hearth import",
+            "BulkDeleteDocuments": "use the command hearth delete --recursive",
             "RestoreDatabase": backups, "CloneDatabase": backups,
             "GetBackup": backups, "ListBackups": backups, "DeleteBackup": backups,
             "CreateBackupSchedule": backups, "GetBackupSchedule": backups, "ListBackupSchedules": backups,

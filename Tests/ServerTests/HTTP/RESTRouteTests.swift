@@ -105,9 +105,9 @@ import Testing
 
     @Test(arguments: [
         ("databases/d:exportDocuments", "ExportDocuments is not implemented by this server: use the command hearth"),
-        ("databases/d:importDocuments", "use the command hearth load"),
-        ("databases/d:bulkDeleteDocuments", "BatchWrite"), ("databases:restore", "hearth restore"),
-        ("databases:clone", "hearth restore"),
+        ("databases/d:importDocuments", "use the command hearth import"),
+        ("databases/d:bulkDeleteDocuments", "use the command hearth delete --recursive"),
+        ("databases:restore", "hearth restore"), ("databases:clone", "hearth restore"),
     ]) func `Verbs of the admin API say what to use instead`(path: String, text: String) {
         let error = #expect(throws: RequestError.self) { try route(.post, "projects/p/\(path)") }
         #expect(error?.code == .unimplemented)
