@@ -81,6 +81,7 @@ internal import Glibc
     }
 
     /// Waits until `body`, called under the lock, returns a value.
+    @inlinable
     package func wait<Output, Failure: Error>(
         until body: (inout State) throws(Failure) -> Output?
     ) throws(Failure) -> Output {
@@ -88,9 +89,15 @@ internal import Glibc
         defer { unlock() }
         while true {
             if let output = try body(&state) { return output }
-            if waitWithScheduler(untilNanoseconds: .max) != nil { continue }
-            unsafe Self.expectSuccess(pthread_cond_wait(condition, mutex))
+            waitForChange()
         }
+    }
+
+    /// Waits for a change. The caller holds the lock, which is free meanwhile.
+    @usableFromInline
+    func waitForChange() {
+        if waitWithScheduler(untilNanoseconds: .max) != nil { return }
+        unsafe Self.expectSuccess(pthread_cond_wait(condition, mutex))
     }
 
     /// Waits until `body` returns a value, at most until `deadline` on the monotonic clock; returns nil after the
