@@ -201,12 +201,29 @@ extension SyncEngine {
         queue.async {
             if self.isClosed { return completion(.failure(RequestError(.cancelled, "The client is closed."))) }
             if source == .cache { return completion(self.cached(query, before: self.store.nextBatchNumber)) }
-            let start = self.beginRead()
-            self.client.collectQuery(query.request, options: .failFast.cancelled(by: cancellation)) { result in
-                self.queue.async {
-                    self.finish(query, source: source, result, start: start, completion: completion)
-                    self.endRead(start)
+            let options = HearthClient.CallOptions.failFast.cancelled(by: cancellation)
+            self.ask(query, query.plan.limit, source: source, options, start: self.beginRead(), completion: completion)
+        }
+    }
+
+    /// Asks the server for the first results of a query. Writes that it does not have may take the place of some of
+    /// them: then it is asked for more.
+    ///
+    /// - Parameter limit: how many results it is asked for; nil for all.
+    private func ask(
+        _ query: QueryRead, _ limit: Int?, source: FirestoreSource, _ options: HearthClient.CallOptions,
+        start: ReadStart, completion: @escaping Completion
+    ) {
+        var request = query.request
+        request.query?.limit = limit.map { Int32(clamping: $0) }
+        client.collectQuery(request, options: options) { result in
+            self.queue.async {
+                if self.finish(query, limit, source: source, result, start: start, completion: completion) {
+                    return self.endRead(start)
                 }
+                // Twice as many: few questions, however many such writes there are.
+                let more = limit.map { 2 * $0 + 1 }
+                self.ask(query, more, source: source, options, start: start, completion: completion)
             }
         }
     }
@@ -267,17 +284,21 @@ extension SyncEngine {
         return query.isReversed ? Array(rows.suffix(limit)) : Array(rows.prefix(limit))
     }
 
+    /// Takes the server's answer to a query.
+    ///
+    /// - Parameter limit: how many results the server was asked for; nil for all.
+    /// - Returns: false if more results are needed; the completion was not called then.
     private func finish(
-        _ query: QueryRead, source: FirestoreSource, _ result: Result<QueryReply, RequestError>, start: ReadStart,
-        completion: Completion
-    ) {
-        if isClosed { return completion(.failure(RequestError(.cancelled, "The client is closed."))) }
+        _ query: QueryRead, _ limit: Int?, source: FirestoreSource, _ result: Result<QueryReply, RequestError>,
+        start: ReadStart, completion: Completion
+    ) -> Bool {
         let reply: QueryReply
-        switch result {
+        switch isClosed ? .failure(RequestError(.cancelled, "The client is closed.")) : result {
         case .success(let found): reply = found
         case .failure(let error):
             let mayBeCached = error.meansNoAnswer && source == .default
-            return completion(mayBeCached ? cached(query, before: start.nextBatch) : .failure(error))
+            completion(mayBeCached ? cached(query, before: start.nextBatch) : .failure(error))
+            return true
         }
         let read = reply.readTime.map { UInt64(clamping: $0.microseconds) }
         let updates = reply.documents.map {
@@ -288,27 +309,45 @@ extension SyncEngine {
         if !store.configuration.isEager { readQueries.insert(query.canonical(database)) }
         if isPlain {
             // Nothing of this client changes the result: the program gets it before it is cached.
-            var rows = reply.documents.map { SnapshotRow(name: $0.name, document: VisibleDocument($0.content)) }
+            var rows = reply.documents.prefix(query.plan.limit ?? .max).map { document in
+                SnapshotRow(name: document.name, document: VisibleDocument(document.content))
+            }
             if query.isReversed { rows.reverse() }
             completion(.success(ReadResult(rows: rows, isFromCache: false)))
         }
         var changes: [LocalChange] = []
         let isKept: Bool
+        var isComplete = true
         do throws(RequestError) {
             isKept = try keep(updates, changing: &changes)
             if !isPlain {
-                completion(.success(try overlaid(query, reply, recent, start, unstored: isKept ? [] : updates)))
+                let rows = try overlaid(query, reply, recent, start, unstored: isKept ? [] : updates)
+                isComplete = Self.hasAll(rows, of: query, reply, limit)
+                if isComplete { completion(.success(ReadResult(rows: rows, isFromCache: false))) }
             }
         } catch {
-            return isPlain ? report(error) : completion(.failure(error))
+            if isPlain { report(error) } else { completion(.failure(error)) }
+            return true
         }
         if !changes.isEmpty { broadcast(changes) }
-        if !isKept { return }
+        if !isKept { return isComplete }
         do throws(RequestError) {
             try removeStale(query, reply)
         } catch {
             readFailure.occurred(error)
         }
+        return isComplete
+    }
+
+    /// Whether rows are all results of a query: there may be others after the last one that the server has sent.
+    ///
+    /// - Parameter limit: how many results the server was asked for; nil for all.
+    private static func hasAll(_ rows: [SnapshotRow], of query: QueryRead, _ reply: QueryReply, _ limit: Int?) -> Bool {
+        guard let limit, let last = reply.documents.last, reply.documents.count >= limit else { return true }
+        guard rows.count == query.plan.limit, let end = query.isReversed ? rows.first : rows.last else { return false }
+        let view = QueryView(query.plan, isReversed: false)
+        let bound = view.key(of: VisibleDocument(last.content), last.name)
+        return !bound.precedes(view.key(of: end.document, end.name))
     }
 
     /// The server's result with the writes of this client that the server may not have seen.
@@ -316,7 +355,7 @@ extension SyncEngine {
     /// - Parameter unstored: the documents of the result, if the cache does not know them.
     private func overlaid(
         _ query: QueryRead, _ reply: QueryReply, _ recent: [String], _ start: ReadStart, unstored: [RemoteUpdate]
-    ) throws(RequestError) -> ReadResult {
+    ) throws(RequestError) -> [SnapshotRow] {
         let readMicroseconds = UInt64(clamping: reply.readTime?.microseconds ?? 0)
         let unstored = Dictionary(unstored.map { (UTF8Text($0.name), $0) }) { first, _ in first }
         var found: [UTF8Text: VisibleDocument?] = [:]
@@ -328,7 +367,7 @@ extension SyncEngine {
             guard results.contains(name) || isOwn, matches(query, name.string, document) else { continue }
             found[name] = VisibleDocument(document)
         }
-        return ReadResult(rows: rows(of: query, found), isFromCache: false)
+        return rows(of: query, found)
     }
 
     /// Results up to this size are compared with the cache.

@@ -2,8 +2,11 @@
 // same writes, beside another client, and for several users under rules.
 
 import Basics
+import ClientTestSupport
 import DocumentModel
+import FirestoreMessages
 import Foundation
+import HearthClient
 import Synchronization
 import TestSupport
 import Testing
@@ -17,6 +20,8 @@ private struct RandomProgram {
     var random: SeededGenerator
     /// Documents that a server has, by their paths: only these are updated.
     var existing: Set<UTF8Text> = []
+    /// Of so many queries one has a limit, and another one a limit to its last results if it has an order.
+    var limits = 5
 
     static let paths = [
         "c/1", "c/2", "c/3", "c/10", "c/é", "c/e\u{301}", "c/a b", "c/😀", "c/\u{ffff}", "c/__x", "c/`.", "c/1/c/1",
@@ -169,7 +174,7 @@ private struct RandomProgram {
         let end = (0..<valueCount).map { _ in value() }
         if random.oneIn(4) { orders.append((nil, random.oneIn(2))) }
         let cursors = random.below(6)
-        let limit = random.below(5)
+        let limit = random.below(limits)
         let count = 1 + random.below(4)
         return { [filters, orders] store in
             var query: Query = group ? store.collectionGroup("c") : store.collection(collection)
@@ -443,6 +448,71 @@ struct RandomOfflineTests {
         try await run.finish()
     }
 
+    /// A server that has what is written to `store`, and is not available for commits.
+    private func server(refusingWritesTo store: Firestore) throws -> FakeServer {
+        let client = try store.client()
+        return try FakeServer { call in
+            guard call.method == .runQuery, let request = try? RunQueryRequest(wire: call.payload.byteSpan) else {
+                return .fail(.unavailable, "later")
+            }
+            let found = Mutex<Result<QueryReply, RequestError>?>(nil)
+            let end = DispatchSemaphore(value: 0)
+            client.collectQuery(request, options: .standard) { result in
+                found.withLock { $0 = result }
+                end.signal()
+            }
+            end.wait()
+            switch found.withLock({ $0 }) {
+            case .success(let reply):
+                let documents = reply.documents.map { document in
+                    RunQueryResponse(
+                        document: DocumentMessage(
+                            name: document.name, fields: document.content.fields,
+                            createTime: document.content.createTime, updateTime: document.content.updateTime),
+                        readTime: reply.readTime)
+                }
+                return .stream((documents + [RunQueryResponse(readTime: reply.readTime)]).map { $0.encodedBytes() })
+            case .failure(let error): return .fail(error.code, error.message)
+            case nil: return .fail(.internal, "no result")
+            }
+        }
+    }
+
+    @Test(arguments: seeds)
+    func `Queries of a server that takes no writes have the pending ones, whatever their limits are`(
+        seed: UInt64
+    ) async throws {
+        print("HEARTH_OFFLINE_SEED=\(seed)")
+        var program = RandomProgram(random: SeededGenerator(seed: seed))
+        program.limits = 3
+        let (served, model) = (open(try TestBackend.memory.start()), open(try TestBackend.memory.start()))
+        let server = try server(refusingWritesTo: served)
+        let client = TestFirestore.make(host: server.address, project: "p")
+        func edit() async throws -> RandomProgram.Edit {
+            let all = try await model.collectionGroup("c").getDocuments(source: .server)
+            program.existing = Set(all.documents.map { UTF8Text($0.reference.path) })
+            let edit = program.edit()
+            try await commit(edit, model)
+            return edit
+        }
+        for _ in 0..<12 { try await commit(try await edit(), served) }
+        // The client knows all documents.
+        try await client.collectionGroup("c").getDocuments(source: .server)
+        for _ in 0..<5 {
+            let batch = client.batch()
+            try await edit()(batch, client)
+            batch.commit(completion: nil)
+            for _ in 0..<10 {
+                let make = program.query()
+                guard case .rows(let rows) = try await expected(make, model) else { continue }
+                let found = Shown.rows(try await make(client).getDocuments(source: .server))
+                try #require(
+                    found == rows, "seed \(seed): \(make(client).definition) finds \(difference(found, rows))")
+            }
+        }
+        for store in [client, served, model] { try await store.terminate() }
+    }
+
     @Test(arguments: seeds)
     func `A client of several users shows each of them what the rules allow, and sends the writes of each as theirs`(
         seed: UInt64
@@ -472,6 +542,8 @@ private final class RandomRun {
     /// May do everything.
     private let other: Firestore
     private let isEager: Bool
+    /// Whether a listener gets all documents, so that the cache has them.
+    private let knowsEverything: Bool
     private lazy var client = openClient()
     private var listeners: [Listener] = []
     private let openTransactions = Mutex(0)
@@ -482,6 +554,8 @@ private final class RandomRun {
         other = TestFirestore.make(host: host, project: "p")
         if users != nil { other.setToken { "owner" } }
         isEager = program.random.oneIn(4)
+        knowsEverything = program.random.oneIn(2)
+        if !knowsEverything { program.limits = 2 }
     }
 
     private func openClient() -> Firestore {
@@ -499,7 +573,7 @@ private final class RandomRun {
         try await users?.begin(other, host)
         try await becomeKnown()
         // The cache then has all documents, those that the user may list.
-        listen { $0.collectionGroup("c") }
+        if knowsEverything { listen { $0.collectionGroup("c") } } else { listen { $0.collection("none") } }
         for round in 0..<6 {
             for _ in 0..<50 { try await step(round) }
             // The writes of one may be on their way when another one comes.
@@ -615,7 +689,8 @@ private final class RandomRun {
         for _ in 0..<6 {
             let make = program.query()
             guard case .rows(let rows) = try await expected(make, reader) else { continue }
-            let found = Shown.rows(try await make(client).getDocuments(source: .cache))
+            let source: FirestoreSource = knowsEverything ? .cache : .server
+            let found = Shown.rows(try await make(client).getDocuments(source: source))
             try #require(
                 found == rows, "seed \(seed), \(what): \(make(client).definition) finds \(difference(found, rows))")
         }
