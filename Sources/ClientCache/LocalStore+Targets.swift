@@ -51,14 +51,15 @@ extension LocalStore {
         try commit()
     }
 
-    /// The names of a target's documents as of its last snapshot, with their update times in microseconds.
-    package func documents(of target: UInt32) throws(RequestError) -> [UTF8Text: UInt64] {
+    /// A target's documents as of its last snapshot.
+    package func documents(of target: UInt32) throws(RequestError) -> TargetDocuments {
         defer { finishReading() }
-        var result: [UTF8Text: UInt64] = [:]
+        var result = TargetDocuments()
         for path in try members(of: target) {
             let state = try remoteState(LocalLocation(path: path))
+            if state == .unknown { result.isComplete = false }
             // The server has to send a provisional document again.
-            result[UTF8Text(name(path))] = state.isProvisional ? 0 : state.microseconds
+            result.times[UTF8Text(name(path))] = state.isProvisional ? 0 : state.microseconds
         }
         return result
     }

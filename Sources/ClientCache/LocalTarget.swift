@@ -1,6 +1,6 @@
 // What a client keeps about a query between two runs of the program.
 
-internal import Basics
+package import Basics
 internal import DocumentModel
 
 /// A query that was listened to.
@@ -59,6 +59,17 @@ package struct LocalTarget: Sendable, Equatable {
         writer.append(canonical)
         return writer.copyBytes()
     }
+}
+
+/// The documents of a target as of its last snapshot.
+package struct TargetDocuments: Sendable, Equatable {
+    /// The update times in microseconds by the names; 0 for a document that the server has to send again.
+    package var times: [UTF8Text: UInt64] = [:]
+    /// Whether the store has all of them. The server does not send a document again that has not changed: a listener
+    /// cannot continue from the snapshot then.
+    package var isComplete = true
+
+    package init() {}
 }
 
 /// What the server has sent for a target.

@@ -415,13 +415,13 @@ struct FullStoreTests: LocalStoreFixture {
             let isStored = try store.state(of: update.name).document != nil
             #expect(changes.contains { $0.name == update.name } == isStored)
         }
-        #expect(try store.stored(target: [1])?.hasResult == false && store.documents(of: target.id).isEmpty)
+        #expect(try store.stored(target: [1])?.hasResult == false && store.documents(of: target.id).times.isEmpty)
         disk.setFull(false)
         try await eventually("there is room again") {
             (try? store.apply(updates, targets: [update], changing: &changes)) != nil
         }
         #expect(changes.map(\.name) == updates.map(\.name), "each one once")
-        #expect(try store.stored(target: [1])?.hasResult == true && store.documents(of: target.id).count == 100)
+        #expect(try store.stored(target: [1])?.hasResult == true && store.documents(of: target.id).times.count == 100)
     }
 
     @Test

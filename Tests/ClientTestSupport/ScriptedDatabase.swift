@@ -160,23 +160,26 @@ package enum ListenScript {
         }
     }
 
-    /// All that the target 1 has at a time. Times are in microseconds.
+    /// All that a target has at a time. Times are in microseconds.
     ///
     /// - Parameter updated: when the document `c/a` of the project `p` was written, which has no fields; nil if it does
     ///   not exist.
-    package static func listing(updatedAt updated: UInt64? = nil, at time: UInt64) -> [[UInt8]] {
+    package static func listing(
+        of target: Int32 = 1, updatedAt updated: UInt64? = nil, at time: UInt64
+    ) -> [[UInt8]] {
         let document = updated.map { updated in
             messages { message in
                 let name = Array("projects/p/databases/(default)/documents/c/a".utf8)
                 let none: [UInt8] = []
                 ListenResponseWriter.appendChange(
                     .init(prefix: none.byteSpan, path: name.byteSpan), fields: none.byteSpan,
-                    createMicroseconds: updated, updateMicroseconds: updated, targets: [1], removed: [], to: &message)
+                    createMicroseconds: updated, updateMicroseconds: updated, targets: [target], removed: [],
+                    to: &message)
             }
         }
         return (document ?? [])
             + messages(
-                { ListenResponseWriter.append(.current, targets: [1], at: time, to: &$0) },
+                { ListenResponseWriter.append(.current, targets: [target], at: time, to: &$0) },
                 { ListenResponseWriter.append(.noChange, targets: [], at: time, to: &$0) })
     }
 }

@@ -370,8 +370,8 @@ final class SyncEngine: @unchecked Sendable {
         nextWatchID += 1
         channel.watchID = id
         channelsOfWatch[id] = channel
-        let documents = target.hasSnapshot ? try store.documents(of: target.id) : [:]
-        channel.view.resume(documents.keys)
+        let documents = target.hasSnapshot ? try store.documents(of: target.id) : TargetDocuments()
+        channel.view.resume(documents.times.keys)
         let resume = resumption(of: target, documents)
         let stream = watchStream
         stream.add(id, channel.subject.kind, resume: resume)
@@ -379,14 +379,15 @@ final class SyncEngine: @unchecked Sendable {
 
     /// What a listener continues from; nil if nothing is known of the target.
     ///
-    /// - Parameter documents: the target's documents with their update times in microseconds.
-    func resumption(of target: LocalTarget, _ documents: [UTF8Text: UInt64]) -> WatchState.Resumption? {
+    /// - Parameter documents: the target's documents.
+    func resumption(of target: LocalTarget, _ documents: TargetDocuments) -> WatchState.Resumption? {
         if !target.hasSnapshot { return nil }
         // A bundle gives the time of a state, the server a token.
         let time = TimestampValue(microseconds: Int64(clamping: target.snapshotMicroseconds))
+        let place = target.hasResult ? ListenTarget.Resume.token(target.token) : .readTime(time)
         return WatchState.Resumption(
-            place: target.hasResult ? .token(target.token) : .readTime(time),
-            documents: documents.mapValues { TimestampValue(microseconds: Int64(clamping: $0)) })
+            place: documents.isComplete ? place : nil,
+            documents: documents.times.mapValues { TimestampValue(microseconds: Int64(clamping: $0)) })
     }
 
     private var watchStream: WatchStream {

@@ -36,6 +36,9 @@ struct WatchedUpdates {
                 add(name, .missing(readMicroseconds: time.map { UInt64(clamping: $0.microseconds) }))
             }
         }
+        for document in snapshot.confirmed {
+            add(UTF8Text(document.name), document.content.remoteContent, readMicroseconds: read)
+        }
         targets.append(update)
         return update
     }

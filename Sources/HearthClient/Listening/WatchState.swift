@@ -23,6 +23,9 @@ package enum WatchedChange: Sendable {
 package struct WatchedSnapshot: Sendable {
     /// What has changed since the last snapshot, by the names of the documents. May be empty.
     package var changes: [UTF8Text: WatchedChange]
+    /// Documents that are as in the last snapshot although the server has listed the target again: it may have lost
+    /// later states of them, which the client knows in another way.
+    package var confirmed: [NamedDocument] = []
     /// Continues from this snapshot on another stream.
     package var token: [UInt8]
     package var readTime: TimestampValue
@@ -45,11 +48,12 @@ package enum WatchEvent: Sendable {
 package struct WatchState {
     /// An earlier snapshot of a target.
     package struct Resumption: Sendable {
-        package var place: ListenTarget.Resume
+        /// Nil lists the target from the start.
+        package var place: ListenTarget.Resume?
         /// The update times of its documents.
         package var documents: [UTF8Text: TimestampValue]
 
-        package init(place: ListenTarget.Resume, documents: [UTF8Text: TimestampValue]) {
+        package init(place: ListenTarget.Resume?, documents: [UTF8Text: TimestampValue]) {
             self.place = place
             self.documents = documents
         }
@@ -113,6 +117,7 @@ package struct WatchState {
         if let resume {
             target.place = resume.place
             target.documents = resume.documents
+            target.isReset = resume.place == nil
         }
         targets[id] = target
         return request(id, target)
@@ -230,6 +235,8 @@ package struct WatchState {
     private mutating func reset(_ id: Int32) {
         targets[id]?.interrupt(at: token)
         targets[id]?.isReset = true
+        // Its owner waits for the new list, also for one that is the same.
+        targets[id]?.hasSnapshot = false
     }
 
     /// The number of documents does not agree with the server's: the target is listed again from the start.
@@ -249,12 +256,13 @@ package struct WatchState {
     private mutating func takeSnapshot(of id: Int32, _ readTime: TimestampValue) -> WatchEvent? {
         guard targets[id]?.isCurrent ?? false else { return nil }
         // In place: a copy of the documents would cost their number.
-        let changes = targets[id]?.takeChanges() ?? [:]
+        let (changes, confirmed) = targets[id]?.takeChanges() ?? ([:], [])
         let isDue = readTime.seconds - (targets[id]?.reportedAt.seconds ?? 0) >= Self.reportSeconds
         if changes.isEmpty, targets[id]?.hasSnapshot ?? false, !isDue { return nil }
         targets[id]?.hasSnapshot = true
         targets[id]?.reportedAt = readTime
-        return .snapshot(WatchedSnapshot(changes: changes, token: token, readTime: readTime))
+        return .snapshot(
+            WatchedSnapshot(changes: changes, confirmed: confirmed, token: token, readTime: readTime))
     }
 }
 
@@ -287,18 +295,23 @@ extension WatchState.Target {
     }
 
     /// Makes the changes part of the documents.
-    /// - Returns: those that are none against the last snapshot left out.
-    fileprivate mutating func takeChanges() -> [UTF8Text: WatchedChange] {
+    /// - Returns: those that are none against the last snapshot apart, if the target was listed again.
+    fileprivate mutating func takeChanges() -> (effective: [UTF8Text: WatchedChange], confirmed: [NamedDocument]) {
+        var confirmed: [NamedDocument] = []
         if isReset {
             for name in documents.keys where changes[name] == nil { changes[name] = .left(nil) }
         }
         let effective = changes.filter { name, change in
             if case .deleted = change { return true }
-            return documents[name] != change.updateTime
+            if documents[name] != change.updateTime { return true }
+            if isReset, case .found(let document) = change {
+                confirmed.append(NamedDocument(name: name.string, content: document))
+            }
+            return false
         }
         for (name, change) in effective { documents[name] = change.updateTime }
         changes = [:]
         isReset = false
-        return effective
+        return (effective, confirmed)
     }
 }

@@ -186,7 +186,7 @@ struct BundleTests {
         let target = try #require(seeded.target)
         #expect(target.snapshotMicroseconds == 1_767_225_600_000_000)
         #expect(!target.hasResult)
-        #expect(Array(seeded.documents.keys) == ["\(Self.root)/c/a"])
+        #expect(Array(seeded.documents.times.keys) == ["\(Self.root)/c/a"])
         #expect(
             engine.resumption(of: target, seeded.documents)?.place
                 == .readTime(TimestampValue(microseconds: 1_767_225_600_000_000)))
@@ -327,14 +327,13 @@ struct BundleTests {
 
 extension SyncEngine {
     /// The stored target with these bytes and its documents.
-    fileprivate func stored(_ canonical: [UInt8]) async throws -> (target: LocalTarget?, documents: [UTF8Text: UInt64])
-    {
+    fileprivate func stored(_ canonical: [UInt8]) async throws -> (target: LocalTarget?, documents: TargetDocuments) {
         try await withCheckedThrowingContinuation { continuation in
             queue.async {
                 continuation.resume(
                     with: Result {
                         let target = try self.store.stored(target: canonical)
-                        return (target, try target.map { try self.store.documents(of: $0.id) } ?? [:])
+                        return (target, try target.map { try self.store.documents(of: $0.id) } ?? TargetDocuments())
                     })
             }
         }

@@ -1,5 +1,5 @@
 // Documents of the cache that match a query and that the server has not sent: what the client asks, and what it keeps.
-// And a target with another number of documents than the server counts.
+// And targets that the server lists again: because of another number of documents, or of an earlier state.
 
 import Basics
 import ClientTestSupport
@@ -131,6 +131,61 @@ struct LimboTests {
         #expect(try await reference.getDocument(source: .cache).exists)
         try await firestore.terminate()
         #expect(shown.withLock { $0 } == ["a"])
+    }
+
+    @Test
+    func `A document that left the cache because it may not be read comes back with a listener that may list it`()
+        async throws
+    {
+        let server = try FakeServer { call in
+            guard call.method == .listen, let request = try? ListenRequest(wire: call.payload.byteSpan),
+                case .add(let target) = request.change, case .query(_, let query) = target.kind
+            else { return .fail(.permissionDenied, "no") }
+            // A listener that continues has the document. It is none of the first results.
+            let isSent = target.resume == nil && query?.limit == nil
+            return .stream(
+                ListenScript.listing(of: target.id, updatedAt: isSent ? 1_000_000_000 : nil, at: 2_000_000_000))
+        }
+        let firestore = TestFirestore.make(host: server.address, project: "p")
+        let documents = firestore.collection("c")
+        for (query, wanted) in [(documents, ["a"]), (documents.limit(to: 1), []), (documents, ["a"])] {
+            let shown = Mutex<[String]?>(nil)
+            let registration = query.addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+                guard let snapshot, !snapshot.metadata.isFromCache else { return }
+                shown.withLock { $0 = snapshot.documents.map(\.documentID) }
+            }
+            try await eventually("\(wanted) are shown") { shown.withLock { $0 } == wanted }
+            registration.remove()
+        }
+        try await firestore.terminate()
+    }
+
+    @Test
+    func `A document whose acknowledged write the server has lost is shown as before, though it is listed as before`()
+        async throws
+    {
+        let database = ScriptedDatabase()
+        let isRestored = Atomic(false)
+        let server = try FakeServer { call in
+            guard call.method == .listen else { return database.react(to: call) }
+            // The write is applied at 1001 s.
+            if !isRestored.load(ordering: .acquiring) {
+                return .stream(ListenScript.listing(updatedAt: 999_000_000, at: 1_000_000_000))
+            }
+            let reset = ListenScript.messages { ListenResponseWriter.append(.reset, targets: [1], to: &$0) }
+            return .stream(reset + ListenScript.listing(updatedAt: 999_000_000, at: 2_000_000_000))
+        }
+        let firestore = TestFirestore.make(host: server.address, project: "p")
+        let shown = Mutex<[Int?]>([])
+        firestore.collection("c").addSnapshotListener { snapshot, _ in
+            shown.withLock { $0 = snapshot?.documents.map { $0.get("n") as? Int } ?? [] }
+        }
+        try await eventually("the document is shown") { shown.withLock { $0 } == [nil] }
+        try await firestore.document("c/a").setData(["n": 1])
+        try await eventually("the write is shown") { shown.withLock { $0 } == [1] }
+        isRestored.store(true, ordering: .releasing)
+        try await eventually("the document is shown as before") { shown.withLock { $0 } == [nil] }
+        try await firestore.terminate()
     }
 
     @Test

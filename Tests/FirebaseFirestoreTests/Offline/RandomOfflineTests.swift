@@ -514,6 +514,15 @@ struct RandomOfflineTests {
     }
 
     @Test(arguments: seeds)
+    func `After the server has gone back to earlier states listeners show what it has`(seed: UInt64) async throws {
+        print("HEARTH_OFFLINE_SEED=\(seed)")
+        let server = try RestoredServer(directory.path(of: "restored"))
+        let run = RandomRun(seed: seed, host: "127.0.0.1:\(server.port)", restored: server)
+        try await run.finish()
+        #expect(server.stop() == 0)
+    }
+
+    @Test(arguments: seeds)
     func `A client of several users shows each of them what the rules allow, and sends the writes of each as theirs`(
         seed: UInt64
     ) async throws {
@@ -539,6 +548,7 @@ private final class RandomRun {
     private let host: String
     private let directory = TemporaryDirectory("random-run")
     private let users: RandomUsers?
+    private let restored: RestoredServer?
     /// May do everything.
     private let other: Firestore
     private let isEager: Bool
@@ -548,8 +558,8 @@ private final class RandomRun {
     private var listeners: [Listener] = []
     private let openTransactions = Mutex(0)
 
-    init(seed: UInt64, host: String, users: RandomUsers? = nil) {
-        (self.seed, self.host, self.users) = (seed, host, users)
+    init(seed: UInt64, host: String, users: RandomUsers? = nil, restored: RestoredServer? = nil) {
+        (self.seed, self.host, self.users, self.restored) = (seed, host, users, restored)
         program = RandomProgram(random: SeededGenerator(seed: seed))
         other = TestFirestore.make(host: host, project: "p")
         if users != nil { other.setToken { "owner" } }
@@ -599,6 +609,7 @@ private final class RandomRun {
     // MARK: Steps
 
     private func step(_ round: Int) async throws {
+        if let restored, program.random.oneIn(30) { try restored.restart(&program.random) }
         switch program.random.below(users == nil ? 20 : 24) {
         case 0...6: write()
         case 7...11: try await commit(program.edit(), other)
@@ -726,6 +737,42 @@ private final class RandomRun {
             return
         }
         Issue.record("\(what), listener \(number): \(make(client).definition) is denied, and a read is not")
+    }
+}
+
+/// A server whose directory is replaced by earlier states of it.
+private final class RestoredServer {
+    let port: Int
+    private let directory: String
+    private var process: ServerProcess
+    /// Copies of the directory; the first one is empty.
+    private var states: [String] = []
+
+    init(_ directory: String) throws {
+        self.directory = directory
+        process = try ServerProcess(data: directory)
+        port = process.port
+    }
+
+    func stop() -> Int32 { process.stop() }
+
+    /// Ends the server, keeps its state or goes back to an earlier one, and starts it again.
+    func restart(_ random: inout SeededGenerator) throws {
+        #expect(process.stop() == 0)
+        let files = FileManager.default
+        if random.oneIn(2) {
+            states.append("\(directory)-\(states.count)")
+            try files.copyItem(atPath: directory, toPath: states[states.count - 1])
+        } else {
+            try files.removeItem(atPath: directory)
+            let state = random.below(states.count + 1)
+            if state > 0 {
+                try files.copyItem(atPath: states[state - 1], toPath: directory)
+                // As `hearth restore` does: the history of the directory ends with the state.
+                for file in ["TIMELINE", "IDENTITY"] { try files.removeItem(atPath: "\(directory)/\(file)") }
+            }
+        }
+        process = try ServerProcess(data: directory, port: port)
     }
 }
 

@@ -16,11 +16,15 @@ struct WatchStateTests {
         var state = WatchState(database: "projects/p/databases/d")
         /// For each event: ids of documents with their update times in seconds; nil for a removed one.
         var snapshots: [[String: Int64?]] = []
+        /// For each event: ids of documents that are listed again without a change.
+        var confirmed: [[String]] = []
         var failures: [StatusCode] = []
         var mismatchCount = 0
         var requests: [ListenRequest] = []
 
         init() { _ = state.add(1, .documents([])) }
+
+        private static func id(_ name: String) -> String { String(name.split(separator: "/").last ?? "") }
 
         mutating func receive(_ responses: ListenResponse...) throws {
             for response in responses {
@@ -34,8 +38,9 @@ struct WatchStateTests {
                                 uniqueKeysWithValues: snapshot.changes.map { name, change in
                                     var seconds: Int64?
                                     if case .found(let document) = change { seconds = document.updateTime.seconds }
-                                    return (String(name.string.split(separator: "/").last ?? ""), seconds)
+                                    return (Self.id(name.string), seconds)
                                 }))
+                        confirmed.append(snapshot.confirmed.map { Self.id($0.name) })
                     case .mismatch: mismatchCount += 1
                     case .failure(let error): failures.append(error.code)
                     }
@@ -224,6 +229,20 @@ struct WatchStateTests {
         _ = stream.state.reconnect()
         try stream.receive(Self.target(.add, [1]), Self.consistent(2), Self.target(.current, [1]), Self.consistent(3))
         #expect(stream.snapshots == [["d1": 1], [:]])
+    }
+
+    @Test
+    func `A target that is listed again has an event also if the list is the same, with its documents apart`() throws {
+        var stream = Stream()
+        try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(1))
+        try stream.receive(
+            Self.target(.reset, [1]), Self.changed("d1", 1), Self.target(.current), Self.consistent(2))
+        #expect(stream.snapshots == [["d1": 1], [:]])
+        #expect(stream.confirmed == [[], ["d1"]])
+        // Without a list the server says nothing about it.
+        try stream.receive(Self.changed("d1", 1), Self.changed("d2", 2), Self.consistent(3))
+        #expect(stream.snapshots.last == ["d2": 2])
+        #expect(stream.confirmed.last == [])
     }
 
     @Test
