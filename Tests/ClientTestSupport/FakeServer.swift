@@ -19,6 +19,8 @@ package enum Reaction: Sendable {
     case hold
     /// A stream of messages, ended with OK.
     case stream([[UInt8]])
+    /// The same, but it stays open.
+    case openStream([[UInt8]])
     /// A stream of `count` messages of `byteCount` bytes, produced as fast as the client takes them.
     case longStream(count: Int, byteCount: Int)
 }
@@ -136,7 +138,9 @@ package final class FakeServer: Sendable {
             case .fail(let code, let message): call.fail(code, message)
             case .hold: break
             case .stream(let messages):
-                call.stream(ListedMessages(messages))
+                call.stream(ListedMessages(messages, then: .finished))
+            case .openStream(let messages):
+                call.stream(ListedMessages(messages, then: .waiting))
             case .longStream(let count, let byteCount):
                 call.stream(LongStream(count: count, byteCount: byteCount, record: record))
             }
@@ -150,11 +154,12 @@ package final class FakeServer: Sendable {
 
     private final class ListedMessages: ResponseSource {
         private var messages: ArraySlice<[UInt8]>
+        private let end: SourceStep
 
-        init(_ messages: [[UInt8]]) { self.messages = messages[...] }
+        init(_ messages: [[UInt8]], then end: SourceStep) { (self.messages, self.end) = (messages[...], end) }
 
         func next(into output: inout ByteBuffer) -> SourceStep {
-            guard let message = messages.popFirst() else { return .finished }
+            guard let message = messages.popFirst() else { return end }
             output.append(message)
             return .message
         }

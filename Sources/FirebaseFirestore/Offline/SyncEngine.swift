@@ -579,13 +579,15 @@ final class SyncEngine: @unchecked Sendable {
 
     /// Asks the server for documents that are in the results of the cache but not in those of the server.
     func resolveLimbo() {
+        if isClosed { return }
         var names: Set<UTF8Text> = []
         for channel in limboChannels.values {
             examinedChannelCount += 1
             names.formUnion(channel.view.limbo)
         }
         if names.isEmpty { return }
-        // One that stays in limbo although it exists is asked for again when the server has sent something.
+        // One that stays in limbo although it exists is asked for again when the server has sent something, and one for
+        // which there is no answer after a pause.
         names.subtract(asked)
         let wanted = names.subtracting(resolving).prefix(max(0, Self.limboMax - resolving.count))
         if wanted.isEmpty { return }
@@ -616,7 +618,10 @@ final class SyncEngine: @unchecked Sendable {
             case .failure(let error) where error.code == .permissionDenied || error.code == .notFound:
                 // What may not be read does not exist for this program, unless the server has sent it meanwhile.
                 broadcast(try store.forget(names.filter { use(of: $0) != .covered }))
-            case .failure: break
+            case .failure:
+                // The stream may be on another connection, and nothing new may come on it for a long time.
+                asked.subtract(names.map { UTF8Text($0) })
+                return queue.async(after: Self.pause) { [weak self] in self?.resolveLimbo() }
             }
             resolveLimbo()
         } catch {

@@ -161,6 +161,29 @@ struct LimboTests {
     }
 
     @Test
+    func `A document in limbo is asked for again when there was no answer and nothing comes from the server`()
+        async throws
+    {
+        let database = ScriptedDatabase()
+        let refusals = Atomic(0)
+        let server = try FakeServer { call in
+            if call.method == .listen { return .openStream(Self.nothing) }
+            // More often than one question is repeated.
+            let isRefused = call.method == .batchGetDocuments && refusals.add(1, ordering: .relaxed).oldValue < 6
+            return isRefused ? .fail(.unavailable, "later") : database.react(to: call)
+        }
+        let firestore = TestFirestore.make(host: server.address, project: "p")
+        try await firestore.document("c/a").setData([:])
+        database.remove("projects/p/databases/(default)/documents/c/a")
+        let shown = Mutex<[String]?>(nil)
+        firestore.collection("c").addSnapshotListener { snapshot, _ in
+            shown.withLock { $0 = snapshot?.documents.map(\.documentID) }
+        }
+        try await eventually("the document leaves") { shown.withLock { $0 } == [] }
+        try await firestore.terminate()
+    }
+
+    @Test
     func `A document whose acknowledged write the server has lost is shown as before, though it is listed as before`()
         async throws
     {
