@@ -4,6 +4,7 @@
 import CArguments
 import Glibc
 
+ClosedStreams.occupy()
 let router = CommandRouter(subcommands: CommandTable.all)
 // Not `CommandLine.arguments`, which are empty where /proc is not mounted.
 let arguments = (0..<hearth_argument_count()).dropFirst().map { number in

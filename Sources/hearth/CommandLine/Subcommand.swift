@@ -70,14 +70,17 @@ struct CommandRouter {
 
     /// Does what the command line asks on the main thread; nil when the verb is one for ``runAsync(_:)``.
     func run(_ arguments: [String]) -> Int32? {
-        if let status = answer(arguments) { return status }
-        guard let subcommand = subcommand(arguments[0]) as? any MainThreadSubcommand.Type else { return nil }
         do {
+            if let status = try answer(arguments) {
+                try StandardOutput.flush()
+                return status
+            }
+            guard let subcommand = subcommand(arguments[0]) as? any MainThreadSubcommand.Type else { return nil }
             try subcommand.run(Self.parse(Array(arguments.dropFirst()), for: subcommand))
             try StandardOutput.flush()
             return 0
         } catch {
-            return Self.report(error, of: subcommand)
+            return Self.report(error, of: arguments.first ?? "")
         }
     }
 
@@ -90,7 +93,7 @@ struct CommandRouter {
             try StandardOutput.flush()
             return 0
         } catch {
-            return Self.report(error, of: subcommand)
+            return Self.report(error, of: subcommand.name)
         }
     }
 
@@ -101,19 +104,20 @@ struct CommandRouter {
     }
 
     /// Prints help or the version, or that there is no such verb; nil if a verb is to run.
-    private func answer(_ arguments: [String]) -> Int32? {
+    /// - Throws: as `StandardOutput.print`.
+    private func answer(_ arguments: [String]) throws -> Int32? {
         guard let verb = arguments.first, !["--help", "-h"].contains(verb) else {
-            print(HelpText.overview(of: subcommands))
+            try StandardOutput.print(HelpText.overview(of: subcommands))
             return arguments.isEmpty ? 2 : 0
         }
-        if verb == "help" { return help(arguments.dropFirst().first) }
+        if verb == "help" { return try help(arguments.dropFirst().first) }
         if verb == "--version" || verb == "version" {
-            print("hearth \(Self.version)")
+            try StandardOutput.print("hearth \(Self.version)")
             return 0
         }
         guard let subcommand = subcommand(verb) else { return refuse(verb) }
         guard Self.asksForHelp(Array(arguments.dropFirst())) else { return nil }
-        print(HelpText.page(of: subcommand))
+        try StandardOutput.print(HelpText.page(of: subcommand))
         return 0
     }
 
@@ -140,10 +144,10 @@ struct CommandRouter {
     }
 
     /// Prints an error and returns the exit status.
-    private static func report(_ error: any Error, of subcommand: any Subcommand.Type) -> Int32 {
+    private static func report(_ error: any Error, of verb: String) -> Int32 {
         if error is StandardOutput.Closed { StandardOutput.endOfPipe() }
         if let error = error as? UsageError {
-            complain("\(error.message)\n\nRun hearth \(subcommand.name) --help for its arguments and flags.")
+            complain("\(error.message)\n\nRun hearth \(verb) --help for its arguments and flags.")
             return 2
         }
         // What was printed before comes before the error.
@@ -152,13 +156,13 @@ struct CommandRouter {
         return 1
     }
 
-    private func help(_ verb: String?) -> Int32 {
+    private func help(_ verb: String?) throws -> Int32 {
         guard let verb else {
-            print(HelpText.overview(of: subcommands))
+            try StandardOutput.print(HelpText.overview(of: subcommands))
             return 0
         }
         guard let subcommand = subcommand(verb) else { return refuse(verb) }
-        print(HelpText.page(of: subcommand))
+        try StandardOutput.print(HelpText.page(of: subcommand))
         return 0
     }
 

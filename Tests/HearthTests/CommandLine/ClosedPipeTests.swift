@@ -72,6 +72,7 @@ struct ClosedPipeTests {
         for command in [
             "export --collection c --quiet \(address)", "query c \(address)", "query c --count \(address)",
             "get c/d0 \(address)", "watch c \(address)",
+            "--help", "--version", "help get", "serve --help",
             "indexes list \(address)", "indexes list --data \(directory.path(of: "data"))",
         ] {
             let outcome = try shell(#""$0" \#(command) >/dev/full"#)
@@ -88,5 +89,23 @@ struct ClosedPipeTests {
             """#
         #expect(try shell(script).output == "pipe\n")
         #expect(server.stop() == 0)
+    }
+
+    @Test
+    func `A server that is started without standard streams writes its log into none of its files`() throws {
+        let data = directory.path(of: "data")
+        let port = try LoopbackSocket.reservePort()
+        let outcome = try shell(
+            #"""
+            "$0" serve --data \#(data) --port \#(port) --statistics-interval 250ms <&- >&- 2>&- &
+            until "$0" set c/a '{"n": 1}' --address 127.0.0.1:\#(port); do sleep 0.1; done
+            readlink /proc/$!/fd/0 /proc/$!/fd/1 /proc/$!/fd/2
+            "$0" get c/a --address 127.0.0.1:\#(port) >&- 2>\#(data).errors; echo "status $?"
+            kill -9 $!; wait $! 2>/dev/null
+            "$0" get c/a --data \#(data)
+            """#)
+        #expect(outcome.output == "/\n/\n/\nstatus 1\n" + #"{"__name__":"c/a","n":1}"# + "\n", "\(outcome.errors)")
+        let errors = try String(contentsOfFile: "\(data).errors", encoding: .utf8)
+        #expect(errors == "hearth: cannot write to standard output: Bad file descriptor\n")
     }
 }
