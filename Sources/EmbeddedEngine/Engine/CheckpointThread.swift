@@ -107,9 +107,7 @@ final class CheckpointThread {
                     return .notify
                 }
                 if progress.isClosed { return .stop }
-            } else if progress.isClosed || progress.requested > progress.satisfied || isIdle(progress, now)
-                || isSpaceShort && progress.writeFailure == nil && now >= nextSpaceCheckNanoseconds
-            {
+            } else if isFreezeDue(progress, now) {
                 isIdleCheckpoint = isIdle(progress, now)
                 // Else the memory that is kept would become the active memtable's, for as long as the engine is idle.
                 if isIdleCheckpoint { core.registry.keepSpare(false) }
@@ -119,7 +117,8 @@ final class CheckpointThread {
                 } catch {
                     retry.noteFailure(error)
                     progress.writeFailure = error
-                    return .notify
+                    // The log has what the memtable has.
+                    return progress.isClosed ? .stop : .notify
                 }
             }
         }
@@ -142,6 +141,15 @@ final class CheckpointThread {
         if progress.writeFailure != nil { return nil }
         let isSweepRequested = progress.sweepsRequested > (sweep?.request ?? progress.sweepsDone)
         return isSweepRequested || now >= nextSweepNanoseconds ? .sweep : nil
+    }
+
+    /// Whether the active memtable is to be written, which is not empty. One that could not be frozen waits, except for
+    /// the last attempt.
+    private func isFreezeDue(_ progress: EngineCore.Progress, _ now: UInt64) -> Bool {
+        if progress.isClosed { return true }
+        if now < retry.endNanoseconds { return false }
+        return progress.requested > progress.satisfied || isIdle(progress, now)
+            || isSpaceShort && progress.writeFailure == nil && now >= nextSpaceCheckNanoseconds
     }
 
     /// While space is short, history is removed earlier.

@@ -115,6 +115,30 @@ struct ServeTests {
         #expect(try HearthBinary.run(["check", "--data", directory.path(of: "data")]).status == 0)
     }
 
+    /// The server gets 200 MiB more than it has: a new memtable of 64 MiB reserves three times as much.
+    @Test
+    func `A server that has no memory for a checkpoint at its end ends all the same, and the log has its state`()
+        async throws
+    {
+        let directory = TemporaryDirectory("serve")
+        let first = try ServerProcess(data: directory.path(of: "data"))
+        let process = first.process.identifier
+        let status = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8).split(separator: "\n")
+        let kilobytes = try #require(status.first { $0.hasPrefix("VmSize:") }.flatMap { Int($0.filter(\.isNumber)) })
+        let limited = try HearthBinary.run(
+            ["--pid", "\(process)", "--as=\((kilobytes + (200 << 10)) << 10):"], executable: "/usr/bin/prlimit")
+        #expect(limited.status == 0, "\(limited.errors)")
+        let client = try TestClient(first)
+        try await client.set("c/x", number: 41)
+        await client.close()
+        #expect(first.stop() == 0, "\(first.process.errors)")
+        let second = try ServerProcess(data: directory.path(of: "data"))
+        let again = try TestClient(second)
+        #expect(try await again.number("c/x") == 41)
+        await again.close()
+        #expect(second.stop() == 0)
+    }
+
     @Test
     func `A second server on the same directory is refused`() throws {
         let directory = TemporaryDirectory("serve")
