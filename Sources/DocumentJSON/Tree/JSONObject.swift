@@ -23,6 +23,11 @@ package struct JSONObject: Equatable, Sendable {
         self.members = members
     }
 
+    /// The object of a file for the Firebase CLI, as people write it: with a byte order mark and comments.
+    ///
+    /// - Throws: `Mistake`, with a place in `text`.
+    package init(commented text: [UInt8]) throws(Mistake) { try self.init(JSONComments.blanked(text)) }
+
     private init(members: [String: JSONValue]) { self.members = members }
 
     package func has(_ name: String) -> Bool { member(name) != nil }

@@ -29,10 +29,10 @@ struct ConfigurationFile {
     /// - Throws: `UsageError` with the file and the line.
     init(_ path: String) throws {
         let bytes = try InputFile.contents(of: path)
-        guard let text = String(validating: bytes, as: UTF8.self) else {
+        guard let text = String(validating: InputKind.withoutMark(bytes), as: UTF8.self) else {
             throw UsageError(message: "\(path) is not UTF-8")
         }
-        guard FirebaseJSON.isIt(text) else {
+        guard FirebaseJSON.isIt(bytes) else {
             try self.init(text, path: path)
             return
         }

@@ -13,7 +13,9 @@ import DocumentJSON
 /// Everything else in the file is for other products and is not read.
 enum FirebaseJSON {
     /// Whether a file of settings is `firebase.json`: that is an object, and no line of a file of settings begins so.
-    static func isIt(_ text: String) -> Bool { text.first { !$0.isWhitespace } == "{" }
+    static func isIt(_ bytes: [UInt8]) -> Bool {
+        JSONComments.blanked(bytes).first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "{")
+    }
 
     /// - Parameters:
     ///   - path: of the file.
@@ -23,7 +25,7 @@ enum FirebaseJSON {
         _ bytes: [UInt8], path: String, projects: [UInt8]? = nil
     ) throws(UsageError) -> [ConfigurationFile.Setting] {
         do throws(JSONObject.Mistake) {
-            let file = try JSONObject(bytes)
+            let file = try JSONObject(commented: bytes)
             var values: [(String, String?)] = []
             if let emulator = try file.object("emulators")?.object("firestore") {
                 let port: Int? = try emulator.integer("port")
@@ -33,7 +35,7 @@ enum FirebaseJSON {
                 values.append(("rules", try database.string("rules").map { relative($0, to: path) }))
                 if let indexes = try database.string("indexes") {
                     values.append(("indexes", relative(indexes, to: path)))
-                    let project = try projects.map(JSONObject.init)?.object("projects")?.string("default")
+                    let project = try projects.map(JSONObject.init(commented:))?.object("projects")?.string("default")
                     values.append(("indexes-project", project))
                 }
             }

@@ -208,7 +208,7 @@ struct IndexFile {
 
     init(json: [UInt8]) throws {
         do {
-            let file = try JSONObject(json)
+            let file = try JSONObject(commented: json)
             for index in try file.objects("indexes") ?? [] { try add(index: index) }
             for override in try file.objects("fieldOverrides") ?? [] { try add(override: override) }
         } catch let mistake as JSONObject.Mistake {
@@ -225,7 +225,10 @@ struct IndexFile {
             return append(
                 IndexShape(collectionID: collectionID, isGroup: try Self.isGroup(index), parts: [], search: search))
         }
-        for field in try index.objects("fields") ?? [] {
+        guard let fields = try index.objects("fields") else {
+            throw JSONObject.Mistake("'fields' of an index of \(collectionID) is missing")
+        }
+        for field in fields {
             let path = try Self.required("fieldPath", of: field)
             let vectorConfiguration = try field.object("vectorConfig")
             if nameKind != nil, vectorConfiguration == nil {
@@ -313,7 +316,13 @@ struct IndexFile {
     }
 
     private static func isGroup(_ index: JSONObject) throws -> Bool {
-        try index.string("queryScope") == "COLLECTION_GROUP"
+        switch try index.string("queryScope") {
+        case "COLLECTION_GROUP": true
+        case "COLLECTION", nil: false
+        case let scope?:
+            throw JSONObject.Mistake(
+                "'queryScope' must be COLLECTION or COLLECTION_GROUP, not \(JSONText.quoted(scope))")
+        }
     }
 
     private static func mode(_ index: JSONObject) throws -> FieldOverride.Modes {
@@ -322,7 +331,8 @@ struct IndexFile {
         case .ascending: isGroup ? .groupAscending : .ascending
         case .descending: isGroup ? .groupDescending : .descending
         case .contains: isGroup ? .groupContains : .contains
-        case nil: []
+        case nil where index.has("vectorConfig") || index.has("searchConfig"): []
+        case nil: throw JSONObject.Mistake("an index of a field override has neither order nor arrayConfig CONTAINS")
         }
     }
 

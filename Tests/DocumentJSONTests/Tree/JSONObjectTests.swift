@@ -1,5 +1,6 @@
 import Basics
 import DocumentJSON
+import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct JSONObjectTests {
@@ -48,5 +49,24 @@ import Testing
     ])
     func `What is not a JSON object is refused`(text: String) {
         #expect(throws: JSONObject.Mistake.self) { try read(text) }
+    }
+
+    @Test(arguments: [
+        ("\u{FEFF}{} // no line feed", "   {}" + "                "), ("/**/{/* \" */\n}", "    {       \n}"),
+        (#"{"a//b": "/* \" // */\\"} // x"#, #"{"a//b": "/* \" // */\\"}     "#), ("/", "/"), ("/*/ {}", "      "),
+        ("// é\r\n{}//", "     \r\n{}  "), ("{ \"a", "{ \"a"), (" \u{FEFF}", " \u{FEFF}"),
+    ])
+    func `Comments and a byte order mark become spaces, in strings they stay`(text: String, blanked: String) {
+        #expect(JSONComments.blanked(Array(text.utf8)) == Array(blanked.utf8))
+    }
+
+    @Test
+    func `An object with comments has its members, and a mistake the place in the text`() throws {
+        let text = "// the indexes\n{ /* none */ \"indexes\": [], // yet\n \"x\": }"
+        let mistake = JSONObject.Mistake("it is not a JSON object (expected a value, byte 57)")
+        #expect(throws: mistake) { try JSONObject(commented: Array(text.utf8)) }
+        let whole = text.replacingOccurrences(of: ", // yet\n \"x\": ", with: "")
+        #expect(try JSONObject(commented: Array(whole.utf8)).objects("indexes") == [])
+        #expect(throws: JSONObject.Mistake.self) { try read(whole) }
     }
 }

@@ -50,6 +50,7 @@ import Testing
         #expect(try Self.parse(text, environment: ["HEARTH_PORT": "2"])[Self.port] == 2)
         #expect(try Self.parse(text, ["--port", "3"], environment: ["HEARTH_PORT": "2"])[Self.port] == 3)
         #expect(try Self.parse(text).given == ["config"])
+        #expect(try Self.parse("\u{FEFF}" + text)[Self.data] == "f")
     }
 
     @Test func `A flag that may be repeated may have several lines`() throws {

@@ -49,14 +49,17 @@ import Testing
         try write(
             "firebase.json",
             """
-            {"firestore": {"rules": "firestore.rules", "indexes": "firestore.indexes.json"},
+            // Written by hand.
+            {"firestore": {"rules": "firestore.rules", "indexes": "firestore.indexes.json"}, /* and */
              "emulators": {"firestore": {"port": 1, "host": "127.0.0.1"}}}
             """)
-        try write(".firebaserc", #"{"projects": {"default": "shop"}}"#)
+        try write(".firebaserc", #"{"projects": {"default": "shop"}} // the shop"#)
+        // The Firebase CLI makes a file with examples in comments.
         try write(
             "firestore.indexes.json",
             """
-            {"indexes": [{"collectionGroup": "c", "queryScope": "COLLECTION", "fields": [
+            { // "indexes": [ {
+              "indexes": [{"collectionGroup": "c", "queryScope": "COLLECTION", "fields": [
               {"fieldPath": "a", "order": "ASCENDING"}, {"fieldPath": "b", "order": "DESCENDING"}]}]}
             """)
         try write(

@@ -249,6 +249,16 @@ struct IndexesCommandTests {
             "Languages are: ar, ca"
         ),
         (#"{"indexes": 5}"#, "invalid firestore.indexes.json"),
+        (
+            #"{"indexes": [{"collectionGroup": "c", "queryScope": "COLLECTIONS", "fields": [{"fieldPath": "a", "#
+                + #""order": "ASCENDING"}]}]}"#,
+            #"'queryScope' must be COLLECTION or COLLECTION_GROUP, not "COLLECTIONS""#
+        ),
+        (#"{"indexes": [{"collectionGroup": "c", "field": []}]}"#, "'fields' of an index of c is missing"),
+        (
+            #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "a", "indexes": [{"order": "ASC"}]}]}"#,
+            "an index of a field override has neither order nor arrayConfig CONTAINS"
+        ),
     ])
     func `A file that makes no sense is refused in words, by a server and without one`(json: String, words: String)
         throws
