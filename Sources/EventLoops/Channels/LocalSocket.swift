@@ -122,7 +122,12 @@ package enum LocalSocket {
         let descriptor = unsafe open(directory, O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return -1 }
         defer { closeDescriptor(descriptor) }
-        return unsafe withAddress("/proc/self/fd/\(descriptor)/\(name)", body)
+        let short = "/proc/self/fd/\(descriptor)/\(name)"
+        guard short.utf8.count <= pathBytesMax else {
+            errno = ENAMETOOLONG
+            return -1
+        }
+        return unsafe withAddress(short, body)
     }
 
     private static func split(_ path: String) -> (directory: String, name: Substring) {
@@ -134,7 +139,7 @@ package enum LocalSocket {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         unsafe withUnsafeMutableBytes(of: &address.sun_path) {
-            unsafe $0.copyBytes(from: path.utf8.prefix(pathBytesMax))
+            unsafe $0.copyBytes(from: path.utf8)
         }
         return unsafe withUnsafePointer(to: &address) { pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {

@@ -102,4 +102,15 @@ struct ServeSocketTests {
         #expect(outcome.errors.contains("--socket names another one"))
         #expect(server.stop() == 0)
     }
+
+    @Test
+    func `A name that is too long for a socket ends the start with the reason, and leaves no file`() throws {
+        let name = String(repeating: "s", count: 120)
+        let outcome = try HearthBinary.run([
+            "serve", "--port", "0", "--data", directory.path(of: "other"), "--socket", directory.path(of: name),
+        ])
+        #expect(outcome.status == 1 && outcome.errors.contains(": File name too long"), "\(outcome.errors)")
+        let files = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+        #expect(!files.contains { $0.hasPrefix("ss") }, "\(files)")
+    }
 }
