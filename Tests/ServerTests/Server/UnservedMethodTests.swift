@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("ExportDocuments", "hearth export"), ("ImportDocuments", "hearth load"), ("ListBackups", "hearth backup"),
+        ("ExportDocuments", "hearth export"), ("ImportDocuments", "hearth import"), ("ListBackups", "hearth backup"),
         ("RestoreDatabase", "hearth restore"),
         ("CreateUserCreds", "it has no users"),
     ]) func `A method of the cloud's admin API says what does its work`(name: String, text: String) {
