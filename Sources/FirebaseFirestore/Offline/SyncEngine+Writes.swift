@@ -153,7 +153,9 @@ extension SyncEngine {
                 }
                 batches += unsettled.prefix(settled.replyCount).map(\.batch)
                 unsettled.removeFirst(settled.replyCount)
-                if !isClosed { broadcast(settled.changes) }
+                if isClosed { continue }
+                broadcast(settled.changes)
+                resolveLimbo(after: settled.acknowledgedNames)
             }
             settlingFailure.ended()
         } catch {

@@ -110,6 +110,8 @@ final class SyncEngine: @unchecked Sendable {
     /// Whether a step of the cache's indexes waits for the queue.
     var isIndexing = false
 
+    /// The time of the server's last consistent state. The reply to a write may come after a state that contains it.
+    private var stateMicroseconds: UInt64 = 0
     /// Documents that the server is being asked for because of limbo.
     private var resolving: Set<UTF8Text> = []
     /// Documents that the server was asked for since its last consistent state.
@@ -476,7 +478,9 @@ final class SyncEngine: @unchecked Sendable {
         examinedChannelCount += 1
         defer { noteWork(of: channel) }
         do throws(RequestError) {
-            let snapshot = try channel.view.apply(changes, snapshotMicroseconds: snapshotMicroseconds, store: store)
+            let snapshot = try channel.view.apply(
+                changes, snapshotMicroseconds: snapshotMicroseconds, stateMicroseconds: stateMicroseconds,
+                store: store)
             guard let snapshot else { return }
             for id in channel.subscribers.keys.sorted() { deliver(snapshot, to: id, of: channel) }
         } catch {
@@ -553,10 +557,10 @@ final class SyncEngine: @unchecked Sendable {
         var changes: [LocalChange] = []
         do throws(RequestError) {
             try store.apply(Array(updates.documents.values), targets: updates.targets, changing: &changes)
-            if step.isConsistent {
+            if let readTime = step.readTime {
                 endSuspensions()
-                broadcast(
-                    changes, snapshotMicroseconds: step.readTime.map { UInt64(clamping: $0.microseconds) })
+                stateMicroseconds = UInt64(clamping: readTime.microseconds)
+                broadcast(changes, snapshotMicroseconds: stateMicroseconds)
                 asked = []
                 resolveLimbo()
                 collectEagerly()
@@ -576,6 +580,13 @@ final class SyncEngine: @unchecked Sendable {
 
     /// Documents that the server is asked for at a time.
     private static let limboMax = 100
+
+    /// Writes of documents were acknowledged: one that the last state of the server does not have is in limbo.
+    func resolveLimbo(after acknowledged: [String]) {
+        if limboChannels.isEmpty { return }
+        asked.subtract(acknowledged.map { UTF8Text($0) })
+        resolveLimbo()
+    }
 
     /// Asks the server for documents that are in the results of the cache but not in those of the server.
     func resolveLimbo() {

@@ -180,15 +180,16 @@ struct SyncView {
     ///
     /// - Parameters:
     ///   - snapshotMicroseconds: the time of the server's state that the changes are part of; nil for local changes.
+    ///   - stateMicroseconds: the time of the last state that the server has sent.
     /// - Returns: what the program sees of it; nil if nothing has changed.
     mutating func apply(
-        _ changes: [Change], snapshotMicroseconds: UInt64?, store: LocalStore
+        _ changes: [Change], snapshotMicroseconds: UInt64?, stateMicroseconds: UInt64 = 0, store: LocalStore
     ) throws(RequestError) -> ViewSnapshot? {
         index()
         hasNewTarget = false
         var next: [UTF8Text: VisibleDocument?] = [:]
         for change in changes { consider(change, isLocal: snapshotMicroseconds == nil, &next) }
-        try release(upTo: snapshotMicroseconds, from: store, &next)
+        try release(upTo: max(snapshotMicroseconds ?? 0, stateMicroseconds), from: store, &next)
         if let snapshotMicroseconds {
             for name in withdrawn where try !store.awaitsServer(name.string, after: snapshotMicroseconds) {
                 withdrawn.remove(name)
@@ -242,10 +243,10 @@ struct SyncView {
 
     /// Shows the documents whose acknowledged writes a state of the server contains, or all if it cannot be reached.
     private mutating func release(
-        upTo microseconds: UInt64?, from store: LocalStore, _ next: inout [UTF8Text: VisibleDocument?]
+        upTo microseconds: UInt64, from store: LocalStore, _ next: inout [UTF8Text: VisibleDocument?]
     ) throws(RequestError) {
         if held.isEmpty { return }
-        for (name, time) in held where !isCurrent || time <= microseconds ?? 0 {
+        for (name, time) in held where !isCurrent || time <= microseconds {
             examinedCount += 1
             held[name] = nil
             guard next[name] == nil else { continue }

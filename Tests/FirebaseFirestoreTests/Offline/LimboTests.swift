@@ -184,6 +184,29 @@ struct LimboTests {
     }
 
     @Test
+    func `A write whose reply comes after a state of the server that contains it is not shown as pending any more`()
+        async throws
+    {
+        let database = ScriptedDatabase()
+        let server = try FakeServer { call in
+            // The write is applied at 1001 s, and undone before the state of 2000 s.
+            if call.method == .listen { return .openStream(Self.nothing) }
+            let reaction = database.react(to: call)
+            if call.method == .commit { database.remove("projects/p/databases/(default)/documents/c/a") }
+            return reaction
+        }
+        let firestore = TestFirestore.make(host: server.address, project: "p")
+        let shown = Mutex<[[String]]>([])
+        firestore.collection("c").addSnapshotListener { snapshot, _ in
+            shown.withLock { $0.append(snapshot?.documents.map(\.documentID) ?? []) }
+        }
+        try await eventually("the state of the server") { shown.withLock { $0 } == [[]] }
+        try await firestore.document("c/a").setData([:])
+        try await eventually("the document leaves") { shown.withLock { $0 } == [[], ["a"], []] }
+        try await firestore.terminate()
+    }
+
+    @Test
     func `A document whose acknowledged write the server has lost is shown as before, though it is listed as before`()
         async throws
     {
