@@ -98,12 +98,14 @@ final class TransactionRunner: @unchecked Sendable {
 
 /// Work that two events may start, and that runs at the first of them only.
 private final class RunOnce: Sendable {
-    private let hasRun = Atomic(false)
-    private let body: @Sendable () -> Void
-
-    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-
-    func run() {
-        if !hasRun.exchange(true, ordering: .acquiringAndReleasing) { body() }
+    private struct Work {
+        let body: @Sendable () -> Void
     }
+
+    /// Nil when it has begun: what the work refers to may refer to this object.
+    private let work: Mutex<Work?>
+
+    init(_ body: @escaping @Sendable () -> Void) { work = Mutex(Work(body: body)) }
+
+    func run() { work.withLock { $0.take() }?.body() }
 }

@@ -1,6 +1,8 @@
 // The cache, latency compensation and listeners of the SDK, against a real server process.
 
+import ClientCache
 import Foundation
+import HearthClient
 import Synchronization
 import TestSupport
 import Testing
@@ -452,6 +454,92 @@ struct OfflineTests {
         registration.remove()
         #expect(try await firestore.collection("c").getDocuments(source: .cache).isEmpty)
         try await firestore.terminate()
+        #expect(server.stop() == 0)
+    }
+
+    // MARK: The end
+
+    /// What a program has done before it ends a client.
+    enum Use: CaseIterable {
+        case writes, listeners, outage, failedConnection, tokens, transactions, everything
+    }
+
+    /// The objects of a client.
+    private struct Objects: @unchecked Sendable {
+        // Unchecked: the store is not used.
+        weak var firestore: Firestore?
+        weak var engine: SyncEngine?
+        weak var client: HearthClient?
+        weak var store: LocalStore?
+        weak var stream: WatchStream?
+
+        /// Those that are alive.
+        var names: [String] {
+            [
+                firestore.map { _ in "Firestore" }, engine.map { _ in "SyncEngine" },
+                client.map { _ in "HearthClient" }, store.map { _ in "LocalStore" },
+                stream.map { _ in "WatchStream" },
+            ].compactMap { $0 }
+        }
+    }
+
+    /// Uses a client and ends it.
+    private func objects(after use: Use, _ firestore: Firestore) async throws -> Objects {
+        let all = use == .everything
+        let document = firestore.document("c/d")
+        if use == .tokens || all {
+            let settings = firestore.settings
+            settings.tokenProvider = { _ in nil }
+            firestore.settings = settings
+        }
+        if use != .failedConnection { try await document.setData(["n": 1]) }
+        if use == .listeners || use == .outage || use == .failedConnection || all {
+            let events = Events()
+            document.addSnapshotListener { snapshot, _ in events.append(snapshot.map(Self.text) ?? "error") }
+            let registration = firestore.collection("c").addSnapshotListener(includeMetadataChanges: true) { _, _ in
+                events.append("query")
+            }
+            firestore.collectionGroup("c").limit(to: 1).addSnapshotListener { _, _ in }
+            firestore.addSnapshotsInSyncListener { events.append("sync") }
+            try await eventually("a snapshot") { events.all.contains("sync") }
+            if use == .listeners { registration.remove() }
+        }
+        if use == .outage || all { try await firestore.disableNetwork() }
+        if use == .outage || use == .failedConnection || all {
+            document.setData(["n": 2]) { _ in }
+            firestore.waitForPendingWrites { _ in }
+            firestore.collection("c").getDocuments { _, _ in }
+            firestore.collection("c").count.getAggregation(source: .server) { _, _ in }
+        }
+        if use == .transactions || all {
+            // The third attempt waits.
+            let failures = Atomic(0)
+            let hasEnded = Atomic(false)
+            firestore.runTransaction { transaction, error in
+                if failures.add(1, ordering: .relaxed).oldValue < 2 {
+                    error?.pointee = .firestore(.aborted, "again")
+                    return nil
+                }
+                return transaction.setData(["n": 3], forDocument: document)
+            } completion: { _, _ in
+                hasEnded.store(true, ordering: .releasing)
+            }
+            try await eventually("the transaction ends") { hasEnded.load(ordering: .acquiring) }
+        }
+        let engine = try firestore.engine()
+        let objects = Objects(
+            firestore: firestore, engine: engine, client: engine.client, store: engine.store, stream: engine.stream)
+        try await firestore.terminate()
+        return objects
+    }
+
+    @Test(arguments: Use.allCases, [false, true])
+    func `A client that was terminated is released`(use: Use, isPersistent: Bool) async throws {
+        let server = try server()
+        let host = use == .failedConnection ? "127.0.0.1:1" : "127.0.0.1:\(server.port)"
+        let cache = isPersistent ? directory.path(of: "cache") : nil
+        let objects = try await objects(after: use, TestFirestore.make(host: host, project: "offline", cache: cache))
+        try await eventually("the release") { objects.names.isEmpty }
         #expect(server.stop() == 0)
     }
 }
