@@ -16,8 +16,6 @@ struct RulesCompiler {
     /// The variables and the results of functions.
     private(set) var functionRoots: [ExpressionID] = []
 
-    /// Functions that are being compiled within each other.
-    var callDepth = 0
     /// Every function, for a second look once all is compiled.
     private var functions: [FunctionEntry] = []
     /// Scopes that functions refer to without owning them.
@@ -174,31 +172,52 @@ struct RulesCompiler {
 
     /// The compiled function; nil after an error.
     mutating func compiled(_ entry: FunctionEntry) -> ProgramFunction? {
+        if case .waiting = entry.state { compileAfterCallees(entry) }
         switch entry.state {
         case .done(let function): return function
-        case .failed: return nil
+        case .waiting, .failed: return nil
         case .compiling:
             report("Recursive call is not allowed: \(entry.syntax.name.name).", entry.syntax.name.range)
             return nil
-        case .waiting: break
         }
-        let name = entry.syntax.name
-        if callDepth >= RulesLimits.callDepth {
-            entry.state = .failed
-            report("Maximum allowed call depth of \(RulesLimits.callDepth) is reached.", name.range)
-            return nil
-        }
+    }
+
+    /// Compiles the functions that a function calls, and then the function itself.
+    ///
+    /// The bodies are compiled one after the other: within each other, functions at the limit of calls would exhaust
+    /// the stack of a thread.
+    private mutating func compileAfterCallees(_ entry: FunctionEntry) {
         entry.state = .compiling
-        callDepth += 1
-        let function = body(of: entry)
-        callDepth -= 1
-        if entry.callDepth > RulesLimits.callDepth {
-            entry.state = .failed
-            report("Maximum allowed call depth of \(RulesLimits.callDepth) is reached.", name.range)
-            return nil
+        var open = [(entry: entry, callees: entry.callees)]
+        while let caller = open.last?.entry {
+            guard let callee = open[open.count - 1].callees.popLast() else {
+                open.removeLast()
+                finish(caller)
+                continue
+            }
+            guard case .waiting = callee.state else { continue }
+            if open.count >= RulesLimits.callDepth {
+                reportCallDepth(of: callee)
+            } else {
+                callee.state = .compiling
+                open.append((callee, callee.callees))
+            }
         }
-        entry.state = .done(function)
-        return function
+    }
+
+    /// Compiles a function whose callees are compiled.
+    private mutating func finish(_ entry: FunctionEntry) {
+        let function = body(of: entry)
+        if entry.callDepth > RulesLimits.callDepth {
+            reportCallDepth(of: entry)
+        } else {
+            entry.state = .done(function)
+        }
+    }
+
+    private mutating func reportCallDepth(of entry: FunctionEntry) {
+        entry.state = .failed
+        report("Maximum allowed call depth of \(RulesLimits.callDepth) is reached.", entry.syntax.name.range)
     }
 
     private mutating func body(of entry: FunctionEntry) -> ProgramFunction {

@@ -55,4 +55,17 @@ final class FunctionEntry {
         self.syntax = syntax
         self.scope = scope
     }
+
+    /// The functions that the body calls, the first call last.
+    var callees: [FunctionEntry] {
+        var found: [FunctionEntry] = []
+        var expressions = [syntax.result] + syntax.variables.reversed().map(\.value)
+        while let expression = expressions.popLast() {
+            if case .call(let name, _) = expression.kind, let callee = scope.function(named: name) {
+                found.append(callee)
+            }
+            expressions += expression.parts.reversed()
+        }
+        return found.reversed()
+    }
 }

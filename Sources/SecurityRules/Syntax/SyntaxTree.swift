@@ -105,6 +105,23 @@ struct ExpressionSyntax: Sendable {
     let range: SourceRange
     /// Levels of expressions and brackets, this one included.
     let depth: Int
+
+    /// The expressions that stand directly in this one, in the order of the text.
+    var parts: [ExpressionSyntax] {
+        switch kind {
+        case .null, .boolean, .integer, .float, .string, .bytes, .variable: []
+        case .list(let elements), .call(_, let elements): elements
+        case .map(let entries): entries.flatMap { [$0.key, $0.value] }
+        case .path(let segments):
+            segments.compactMap { if case .expression(let part) = $0.kind { part } else { nil } }
+        case .member(let base, _), .unary(_, let base), .typeTest(let base, _): [base]
+        case .index(let base, let index): [base, index]
+        case .slice(let base, let from, let to): [base] + [from, to].compactMap { $0 }
+        case .method(let base, _, let arguments): [base] + arguments
+        case .binary(_, let left, let right): [left, right]
+        case .conditional(let condition, let first, let second): [condition, first, second]
+        }
+    }
 }
 
 enum PrefixOperator: Sendable {

@@ -1,5 +1,6 @@
 // The grammar, and messages for texts that break it.
 
+import Glibc
 import Testing
 
 @testable import SecurityRules
@@ -140,6 +141,55 @@ struct ParserTests {
         #expect(error(deep(RulesLimits.matchDepth + 1)) != nil)
         let wildcards = (0..<21).map { "/{w\($0)}" }.joined()
         #expect(error(Self.inBody("match \(wildcards) { allow read; }"))?.message.contains("wildcards") == true)
+    }
+
+    /// An event loop compiles the rules that arrive over the network. Compiled within each other, the functions with
+    /// `!` would take 5 MB of its stack.
+    @Test(arguments: ["(true && ", "!", "[", "string(", "get(/a/$("])
+    func `Functions that nest and call each other as deeply as permitted compile on a small stack`(
+        before: String
+    ) throws {
+        let after = String(before.compactMap { ["(": ")", "[": "]"][$0] as Character? }.reversed())
+        func function(_ number: Int, _ count: Int) -> String {
+            let nested =
+                String(repeating: before, count: count) + "f\(number + 1)()" + String(repeating: after, count: count)
+            return "function f\(number)() { return \(nested); }"
+        }
+        let last = "function f20() { return true; }"
+        let deepest = try #require(
+            (1...98).last { error(rules("f19()", functions: last + function(19, $0))) == nil })
+        #expect(deepest >= 20)
+        let text = rules("f0()", functions: last + (0..<20).map { function($0, deepest) }.joined())
+        #expect(try message(text, stackBytes: 4 << 20) == nil)
+    }
+
+    /// The message of the first error, found on a thread with a stack of this size.
+    private func message(_ text: String, stackBytes: Int) throws -> String? {
+        let run = StackRun { self.error(text)?.message }
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
+        pthread_attr_setstacksize(&attributes, stackBytes)
+        var thread = pthread_t()
+        let status = pthread_create(
+            &thread, &attributes,
+            { argument in
+                guard let argument else { return nil }
+                let run = Unmanaged<StackRun>.fromOpaque(argument).takeUnretainedValue()
+                run.result = run.body()
+                return nil
+            }, Unmanaged.passUnretained(run).toOpaque())
+        try #require(status == 0)
+        pthread_join(thread, nil)
+        return run.result
+    }
+
+    /// What the thread of ``message(_:stackBytes:)`` does, and its result.
+    private final class StackRun {
+        let body: () -> String?
+        var result: String?
+
+        init(_ body: @escaping () -> String?) { self.body = body }
     }
 
     /// If the end of each were looked for in all of the text, this would take minutes.
