@@ -59,6 +59,9 @@ extension Parser {
                 next.precedence > precedence
             else { return left }
             advance()
+            depth += 1
+            defer { depth -= 1 }
+            if depth > RulesLimits.nestingDepth { throw tooComplex(token.range) }
             let right = try operation(above: next.precedence)
             left = try node(.binary(next, left, right), left.range, [left, right])
         }

@@ -163,6 +163,14 @@ struct ParserTests {
         #expect(try message(text, stackBytes: 4 << 20) == nil)
     }
 
+    /// Each level of brackets has an operator of each precedence, the right operand of the one before.
+    @Test
+    func `Operators within brackets count as levels, so that they take little of the stack`() throws {
+        let level = "1 || 1 && 1 in 1 == 1 < 1 + 1 * ("
+        let text = rules(String(repeating: level, count: 3_000) + "1" + String(repeating: ")", count: 3_000))
+        #expect(try message(text, stackBytes: 2 << 20)?.contains("too complex") == true)
+    }
+
     /// The message of the first error, found on a thread with a stack of this size.
     private func message(_ text: String, stackBytes: Int) throws -> String? {
         let run = StackRun { self.error(text)?.message }
