@@ -17,9 +17,11 @@ struct Parser {
     /// Levels of expressions that are being parsed.
     var depth = 0
 
-    /// Why the parser stopped.
-    struct Failure: Error {
+    /// Why the parser stopped. A reference: every call that can throw has a place for it in the frame of its caller.
+    final class Failure: Error {
         let diagnostic: RulesDiagnostic
+
+        init(diagnostic: RulesDiagnostic) { self.diagnostic = diagnostic }
     }
 
     init(_ source: SourceText) {
