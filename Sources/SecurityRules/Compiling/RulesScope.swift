@@ -64,7 +64,7 @@ final class FunctionEntry {
             if case .call(let name, _) = expression.kind, let callee = scope.function(named: name) {
                 found.append(callee)
             }
-            expressions += expression.parts.reversed()
+            expressions += expression.kind.parts.reversed()
         }
         return found.reversed()
     }

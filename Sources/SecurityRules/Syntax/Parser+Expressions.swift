@@ -23,7 +23,7 @@ extension Parser {
         let first = try expression()
         try expect(":")
         let second = try expression()
-        return try node(.conditional(condition, first, second), condition.range, [condition, first, second])
+        return try node(.conditional(condition, first, second), condition.range)
     }
 
     private func tooComplex(_ range: SourceRange) -> Failure {
@@ -33,10 +33,8 @@ extension Parser {
     }
 
     /// An expression from `start` to the end of the last token.
-    private func node(
-        _ kind: ExpressionSyntax.Kind, _ start: SourceRange, _ parts: [ExpressionSyntax] = []
-    ) throws(Failure) -> ExpressionSyntax {
-        let depth = (parts.map(\.depth).max() ?? 0) + 1
+    private func node(_ kind: ExpressionSyntax.Kind, _ start: SourceRange) throws(Failure) -> ExpressionSyntax {
+        let depth = (kind.parts.map(\.depth).max() ?? 0) + 1
         let range = range(from: start)
         if depth > RulesLimits.nestingDepth { throw tooComplex(range) }
         return ExpressionSyntax(kind: kind, range: range, depth: depth)
@@ -51,7 +49,7 @@ extension Parser {
             if isAt("is"), BinaryOperator.typeTestPrecedence > precedence {
                 advance()
                 let type = try identifier("the name of a type")
-                left = try node(.typeTest(left, type), left.range, [left])
+                left = try node(.typeTest(left, type), left.range)
                 continue
             }
             if isAt("++") || isAt("--") { throw increment() }
@@ -63,7 +61,7 @@ extension Parser {
             defer { depth -= 1 }
             if depth > RulesLimits.nestingDepth { throw tooComplex(token.range) }
             let right = try operation(above: next.precedence)
-            left = try node(.binary(next, left, right), left.range, [left, right])
+            left = try node(.binary(next, left, right), left.range)
         }
     }
 
@@ -86,7 +84,7 @@ extension Parser {
         if depth > RulesLimits.nestingDepth { throw tooComplex(token.range) }
         // The operand of a minus has no other operator before it.
         let operand = isNot ? try unary() : try postfix()
-        return try node(.unary(isNot ? .not : .negate, operand), start, [operand])
+        return try node(.unary(isNot ? .not : .negate, operand), start)
     }
 
     private mutating func postfix() throws(Failure) -> ExpressionSyntax {
@@ -99,10 +97,9 @@ extension Parser {
                 let name = token.text
                 advance()
                 if isAt("(") {
-                    let arguments = try arguments()
-                    operand = try node(.method(operand, name, arguments), start, [operand] + arguments)
+                    operand = try node(.method(operand, name, try arguments()), start)
                 } else {
-                    operand = try node(.member(operand, name), start, [operand])
+                    operand = try node(.member(operand, name), start)
                 }
             } else if skip("[") {
                 operand = try subscripted(operand)
@@ -121,12 +118,12 @@ extension Parser {
             var last: ExpressionSyntax?
             if !isAt("]") { last = try expression() }
             try expect("]")
-            return try node(.slice(operand, first, last), start, [operand] + [first, last].compactMap { $0 })
+            return try node(.slice(operand, first, last), start)
         }
         try expect("]")
         // Only a slice lacks its first index.
         guard let first else { throw unexpected("an index") }
-        return try node(.index(operand, first), start, [operand, first])
+        return try node(.index(operand, first), start)
     }
 
     /// `(a, b)`; a comma may follow the last one.
@@ -161,16 +158,14 @@ extension Parser {
             let name = token.text
             advance()
             if !isAt("(") { return try node(.variable(name), start) }
-            let arguments = try arguments()
-            return try node(.call(name, arguments), start, arguments)
+            return try node(.call(name, try arguments()), start)
         default: break
         }
         if isAt("true") || isAt("false") { return try literal(.boolean(token.text == "true")) }
         if isAt("null") { return try literal(.null) }
         if isAt("/") { return try path() }
         if skip("[") {
-            let elements = try elements(to: "]")
-            return try node(.list(elements), start, elements)
+            return try node(.list(try elements(to: "]")), start)
         }
         if skip("{") { return try map(start) }
         if skip("(") {
@@ -198,7 +193,7 @@ extension Parser {
             if !skip(",") { break }
         }
         try expect("}")
-        return try node(.map(entries), start, entries.flatMap { [$0.key, $0.value] })
+        return try node(.map(entries), start)
     }
 
     // MARK: Paths
@@ -207,10 +202,7 @@ extension Parser {
         let start = token.range
         let segments = try pathSegments()
         if segments.isEmpty { throw unexpected("a segment of a path") }
-        let parts = segments.compactMap { segment -> ExpressionSyntax? in
-            if case .expression(let part) = segment.kind { part } else { nil }
-        }
-        return try node(.path(segments), start, parts)
+        return try node(.path(segments), start)
     }
 
     /// The segments that begin here; none if no path does.

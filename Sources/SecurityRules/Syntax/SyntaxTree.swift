@@ -105,10 +105,12 @@ struct ExpressionSyntax: Sendable {
     let range: SourceRange
     /// Levels of expressions and brackets, this one included.
     let depth: Int
+}
 
-    /// The expressions that stand directly in this one, in the order of the text.
+extension ExpressionSyntax.Kind {
+    /// The expressions that stand directly in one of this kind, in the order of the text.
     var parts: [ExpressionSyntax] {
-        switch kind {
+        switch self {
         case .null, .boolean, .integer, .float, .string, .bytes, .variable: []
         case .list(let elements), .call(_, let elements): elements
         case .map(let entries): entries.flatMap { [$0.key, $0.value] }
