@@ -14,7 +14,7 @@ import DocumentJSON
 enum FirebaseJSON {
     /// Whether a file of settings is `firebase.json`: that is an object, and no line of a file of settings begins so.
     static func isIt(_ bytes: [UInt8]) -> Bool {
-        JSONComments.blanked(bytes).first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "{")
+        InputKind.firstByte(JSONComments.blanked(bytes)) == UInt8(ascii: "{")
     }
 
     /// - Parameters:

@@ -33,8 +33,11 @@ enum InputKind {
     }
 
     /// Whether an input is a JSON array, by its first bytes.
-    static func isArray(_ start: [UInt8]) -> Bool {
-        withoutMark(start).first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "[")
+    static func isArray(_ start: [UInt8]) -> Bool { firstByte(start) == UInt8(ascii: "[") }
+
+    /// The first byte of a text that is neither its byte order mark nor white space of JSON.
+    static func firstByte(_ start: [UInt8]) -> UInt8? {
+        withoutMark(start).first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
     }
 
     /// What is wrong with an input as a whole, and the command that helps; nil if it may be JSON lines.
