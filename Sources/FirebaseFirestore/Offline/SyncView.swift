@@ -95,7 +95,8 @@ struct SyncView {
     /// Whether there are such documents.
     var hasLimbo: Bool { isCurrent && !(uncovered?.isEmpty ?? true) }
 
-    /// Whether ``apply(_:snapshotMicroseconds:store:)`` has something to do even without changes of documents.
+    /// Whether ``apply(_:snapshotMicroseconds:stateMicroseconds:store:)`` has something to do even without changes of
+    /// documents.
     var isDue: Bool { hasNewTarget || !held.isEmpty || !withdrawn.isEmpty }
 
     private var isFromCache: Bool { !isCurrent || hasLimbo }
