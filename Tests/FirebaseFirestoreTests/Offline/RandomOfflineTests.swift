@@ -556,7 +556,8 @@ private final class RandomRun {
     private let knowsEverything: Bool
     private lazy var client = openClient()
     private var listeners: [Listener] = []
-    private let openTransactions = Mutex(0)
+    /// Transactions and bundles that have not come to their end.
+    private let openCalls = Mutex(0)
 
     init(seed: UInt64, host: String, users: RandomUsers? = nil, restored: RestoredServer? = nil) {
         (self.seed, self.host, self.users, self.restored) = (seed, host, users, restored)
@@ -590,7 +591,7 @@ private final class RandomRun {
             try await forEachUser { _ in
                 try await client.enableNetwork()
                 try await client.waitForPendingWrites()
-                #expect(try await isSeen { self.openTransactions.withLock { $0 } == 0 })
+                #expect(try await isSeen { self.openCalls.withLock { $0 } == 0 })
             }
             try await forEachUser { user in try await compare("round \(round) \(user)") }
             try await users?.check(other, isOrdered: !isEager, "seed \(seed), round \(round)")
@@ -624,7 +625,8 @@ private final class RandomRun {
             // With a document that the server may not have.
             var bundle = BundleTests.Builder(id: "b\(round)\(listeners.count)")
             for path in ["c/1", "c/2", "c/9"] where program.random.oneIn(2) { bundle.add(path, 1) }
-            client.loadBundle(bundle.data, completion: nil)
+            openCalls.withLock { $0 += 1 }
+            client.loadBundle(bundle.data) { _, _ in self.openCalls.withLock { $0 -= 1 } }
         case 18: transact()
         case 19:
             guard program.random.oneIn(3) else { return }
@@ -652,12 +654,12 @@ private final class RandomRun {
 
     private func transact() {
         let reference = client.document(program.random.pick(RandomProgram.paths))
-        openTransactions.withLock { $0 += 1 }
+        openCalls.withLock { $0 += 1 }
         client.runTransaction { transaction, _ in
             let exists = (try? transaction.getDocument(reference))?.exists ?? false
             return transaction.setData(["a": exists], forDocument: reference, merge: true)
         } completion: { _, _ in
-            self.openTransactions.withLock { $0 -= 1 }
+            self.openCalls.withLock { $0 -= 1 }
         }
     }
 
