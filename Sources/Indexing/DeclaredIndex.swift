@@ -193,13 +193,9 @@ extension IndexShape {
 
 /// The declared indexes as the commit thread keeps them.
 package struct DeclaredIndexes: ~Copyable {
-    package private(set) var all: [DeclaredIndex] = []
-    /// Those for searches.
-    package private(set) var searches: [DeclaredIndex] = []
+    package var definitions = IndexDefinitions()
     /// Where the entries of those begin that documents expire by.
     package let begins = EntryBegins()
-    /// How many have an entry for each element of an array.
-    private var arrayCount = 0
     private var key = ByteBuffer(capacity: 512)
     private var oldKey = ByteBuffer(capacity: 512)
     private var suffix = ByteBuffer(capacity: 256)
@@ -207,70 +203,46 @@ package struct DeclaredIndexes: ~Copyable {
     private var seen = ByteTable()
     private var changes = ElementChanges()
 
-    package var isEmpty: Bool { all.isEmpty }
-
     package init() {}
 
     /// Reads all definitions.
     package init(latest: LatestReader) throws(StorageError) {
-        try latest.forEach(in: .definitions) { (key, value) throws(StorageError) in
-            guard let index = DeclaredIndex(key: key, value: value) else {
-                throw StorageError(.corrupt, "the definition of an index cannot be read")
-            }
-            all.append(index)
-        }
-        noteSearches()
-    }
-
-    private mutating func noteSearches() {
-        searches = all.filter { $0.shape.search != nil }
-        arrayCount = all.count(where: \.shape.hasElements)
+        definitions = try IndexDefinitions(latest: latest)
     }
 
     // MARK: Numbers of entries
 
-    /// The most entries that a document of so many bytes may have in all indexes together.
-    package func entriesMax(fields: RawSpan) -> Int {
-        all.count + arrayCount * IndexedValue.entriesMax(fields: fields)
+    /// The most entries that a document may have in the indexes of its collection, those for searches not counted.
+    package func entriesMax(fields: RawSpan, _ path: RawSpan, in database: UInt32) -> Int {
+        kept(ofDocument: path, in: database).reduce(0) { sum, index in
+            sum + (index.shape.hasElements ? IndexedValue.entriesMax(fields: fields) : 1)
+        }
     }
 
     /// The entries of a document in the indexes of its collection that are kept, without those for searches.
     package func entryCount(of fields: RawSpan, _ path: RawSpan, in database: UInt32) -> Int {
-        if all.isEmpty { return 0 }
-        return entryCounts(of: fields, path, in: database).reduce(0) { $0 + $1.count }
+        kept(ofDocument: path, in: database).reduce(0) { $0 + $1.shape.entryCount(of: fields) }
     }
 
     /// The same, by index.
     package func entryCounts(
         of fields: RawSpan, _ path: RawSpan, in database: UInt32
     ) -> [(index: DeclaredIndex, count: Int)] {
-        let id = [UInt8](copying: KeyedDocument.collectionID(ofDocument: path))
-        var counts: [(index: DeclaredIndex, count: Int)] = []
-        for index in all
-        where index.database == database && index.state.isKept && index.shape.search == nil
-            && Array(index.shape.collectionID.utf8) == id
-        {
-            counts.append((index, index.shape.entryCount(of: fields)))
+        kept(ofDocument: path, in: database).map { ($0, $0.shape.entryCount(of: fields)) }
+    }
+
+    /// The indexes that are kept, of the collection of a document, those for searches apart.
+    private func kept(ofDocument path: RawSpan, in database: UInt32) -> [DeclaredIndex] {
+        if definitions.isEmpty { return [] }
+        return definitions.indexes(of: KeyedDocument.collectionID(ofDocument: path), in: database).filter {
+            $0.state.isKept && $0.shape.search == nil
         }
-        return counts
     }
 
     /// Takes a definition in its new state; nil removes it.
     package mutating func set(_ index: DeclaredIndex, _ state: IndexState?) {
-        defer { noteSearches() }
-        all.removeAll { $0.number == index.number && $0.database == index.database }
+        definitions.set(index, state)
         begins.forget(index)
-        guard let state else { return }
-        var changed = index
-        changed.state = state
-        all.append(changed)
-        all.sort { ($0.database, $0.number) < ($1.database, $1.number) }
-    }
-
-    /// Goes back to the definitions from before a commit that was rolled back.
-    package mutating func restore(_ definitions: [DeclaredIndex]) {
-        all = definitions
-        noteSearches()
     }
 
     /// Brings the entries of a document up to date in all indexes of its collection that are kept. `SearchDerivation`
@@ -278,12 +250,7 @@ package struct DeclaredIndexes: ~Copyable {
     package mutating func derive<Sink: IndexEntrySink & ~Copyable>(
         _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, into sink: inout Sink
     ) {
-        if all.isEmpty { return }
-        let id = [UInt8](copying: KeyedDocument.collectionID(ofDocument: document.path))
-        for index in all
-        where index.database == document.database && index.state.isKept && index.shape.search == nil
-            && Array(index.shape.collectionID.utf8) == id
-        {
+        for index in kept(ofDocument: document.path, in: document.database) {
             derive(index, document, from: old, to: new, into: &sink)
         }
     }

@@ -201,8 +201,8 @@ package struct OverriddenGroups {
     package private(set) var arePlain = true
     /// No field of any group has entries.
     package private(set) var keepNothing = false
-    /// Positions in `all` by the hash of id and database.
-    private var positions: [UInt64: [Int]] = [:]
+    /// Positions in `all`.
+    private var positions = CollectionGroupTable<Int>()
 
     package init() {}
 
@@ -220,10 +220,10 @@ package struct OverriddenGroups {
     package mutating func set(_ group: GroupFields) {
         if group.isCommon {
             common = group
-        } else if let position = position(group.idBytes.byteSpan, in: group.database) {
+        } else if let position = positions.value(of: group.idBytes.byteSpan, in: group.database) {
             all[position] = group
         } else {
-            positions[Self.hash(group.idBytes.byteSpan, in: group.database), default: []].append(all.count)
+            positions.set(all.count, of: group.idBytes, in: group.database)
             all.append(group)
         }
         noteKinds()
@@ -231,11 +231,11 @@ package struct OverriddenGroups {
 
     /// Lets go of a group: what is common holds for it.
     package mutating func remove(_ group: GroupFields) {
-        guard let position = position(group.idBytes.byteSpan, in: group.database) else { return }
+        guard let position = positions.value(of: group.idBytes.byteSpan, in: group.database) else { return }
         all.remove(at: position)
-        positions = [:]
-        for (position, group) in all.enumerated() {
-            positions[Self.hash(group.idBytes.byteSpan, in: group.database), default: []].append(position)
+        positions.set(nil, of: group.idBytes, in: group.database)
+        for (position, group) in all.enumerated().dropFirst(position) {
+            positions.set(position, of: group.idBytes, in: group.database)
         }
         noteKinds()
     }
@@ -255,19 +255,6 @@ package struct OverriddenGroups {
     /// The group with its own settings; for database 0 what is common.
     package func group(_ id: RawSpan, in database: UInt32) -> GroupFields? {
         if database == 0 { return common }
-        return position(id, in: database).map { all[$0] }
-    }
-
-    private func position(_ id: RawSpan, in database: UInt32) -> Int? {
-        guard let candidates = positions[Self.hash(id, in: database)] else { return nil }
-        for position in candidates {
-            let group = all[position]
-            if group.database == database, group.idBytes.byteSpan.equalsBytes(id) { return position }
-        }
-        return nil
-    }
-
-    private static func hash(_ id: RawSpan, in database: UInt32) -> UInt64 {
-        ByteTable.hash(id) &+ UInt64(database) &* 0x9E37_79B9_7F4A_7C15
+        return positions.value(of: id, in: database).map { all[$0] }
     }
 }

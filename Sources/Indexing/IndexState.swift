@@ -92,13 +92,13 @@ package struct IndexState: Equatable, Sendable {
 package struct IndexStates: Sendable {
     /// The entries of all fields without an override.
     package var automatic = IndexState.off
-    /// By database and number.
-    package var declared: [DeclaredIndex] = []
+    package var declared = IndexDefinitions()
     /// The collection groups with field overrides.
     package var groups = OverriddenGroups()
 
     package init(
-        automatic: IndexState = .off, declared: [DeclaredIndex] = [], groups: OverriddenGroups = OverriddenGroups()
+        automatic: IndexState = .off, declared: IndexDefinitions = IndexDefinitions(),
+        groups: OverriddenGroups = OverriddenGroups()
     ) {
         self.automatic = automatic
         self.declared = declared
@@ -107,7 +107,7 @@ package struct IndexStates: Sendable {
 
     /// Whether there are steps to take.
     var hasWork: Bool {
-        automatic.hasWork || declared.contains { $0.state.hasWork } || groups.all.contains { $0.state.hasWork }
+        automatic.hasWork || declared.all.contains { $0.state.hasWork } || groups.all.contains { $0.state.hasWork }
             || groups.common.state.hasWork
     }
 
@@ -115,7 +115,7 @@ package struct IndexStates: Sendable {
     package func declaration(of database: UInt32) -> IndexDeclaration {
         let overrides = groups.all.filter { $0.database == database }.flatMap(\.declared)
         let implied = Set(overrides.flatMap(\.shapes))
-        let present = declared.filter { $0.database == database && $0.state.phase != .clearing }
+        let present = declared.all.filter { $0.database == database && $0.state.phase != .clearing }
         return IndexDeclaration(
             indexes: present.map(\.shape).filter { !implied.contains($0) }, fieldOverrides: overrides)
     }

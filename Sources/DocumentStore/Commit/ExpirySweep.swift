@@ -91,8 +91,8 @@ struct ExpirySweep {
     /// The field that expires the documents of a group, and the complete index over it; nil if there is none.
     private static func index(of group: GroupFields, _ states: IndexStates) -> (FieldPath, DeclaredIndex)? {
         guard let field = group.expiringField,
-            let index = states.declared.first(where: {
-                $0.database == group.database && $0.state.phase == .complete
+            let index = states.declared.indexes(of: group.idBytes.byteSpan, in: group.database).first(where: {
+                $0.state.phase == .complete
                     && $0.shape == .group(group.collectionID, field, .ascending)
             })
         else { return nil }

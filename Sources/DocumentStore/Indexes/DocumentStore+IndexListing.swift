@@ -82,7 +82,7 @@ extension DocumentStore {
         guard let number = databases.number(of: database) else { return 0 }
         let documents = IndexMaintenance.documents(of: number)
         let states = indexState.current
-        let indexes = states.declared.filter { $0.database == number && $0.state.hasWork }.map { index in
+        let indexes = states.declared.all.filter { $0.database == number && $0.state.hasWork }.map { index in
             (from: index.state.position, to: index.state.phase == .clearing ? index.entries.to : documents.to)
         }
         let groups = states.groups.all.filter { $0.database == number && $0.state.hasWork }.map { group in
@@ -94,7 +94,7 @@ extension DocumentStore {
     /// About what the entries of declared indexes take on disk. A damaged part counts as nothing.
     private func size(of shapes: Set<IndexShape>, in database: UInt32) -> KeyRangeEstimate {
         var size = KeyRangeEstimate()
-        for index in indexState.current.declared where index.database == database && shapes.contains(index.shape) {
+        for index in indexState.current.declared.all where index.database == database && shapes.contains(index.shape) {
             size.add(estimate(index.entries))
         }
         return size

@@ -55,7 +55,7 @@ extension DocumentStore {
         guard let number = databases.number(of: database) else { return [] }
         // One that is complete serves queries when that is published.
         let published = engine.publishedVersion
-        return indexState.current.declared.filter { $0.database == number }.map { index in
+        return indexState.current.declared.all.filter { $0.database == number }.map { index in
             let state: IndexProgress =
                 switch index.state.phase {
                 case .complete: index.state.isComplete(at: published) ? .ready : .building
@@ -70,14 +70,14 @@ extension DocumentStore {
     /// Why the build of an index cannot continue now; nil if it can, or is done.
     package func indexFailure(of shape: IndexShape, in database: DatabaseName) -> String? {
         guard let number = databases.number(of: database) else { return nil }
-        return indexState.current.declared.lazy
+        return indexState.current.declared.all.lazy
             .filter { $0.database == number && $0.state.phase == .building && $0.shape == shape }
             .compactMap { self.failedBuilds.message(of: IndexBuild($0)) }.first
     }
 
     /// What is missing that indexes for searches wait for; nil if none waits.
     package var missingTextLibraries: String? {
-        guard indexState.current.declared.contains(where: { $0.state.phase == .off }),
+        guard indexState.current.declared.all.contains(where: { $0.state.phase == .off }),
             case .missing(let what) = configuration.textLibraries()
         else { return nil }
         return what

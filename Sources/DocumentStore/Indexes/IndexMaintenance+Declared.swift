@@ -23,7 +23,7 @@ extension IndexMaintenance {
         var definitions: [IndexDefinition] = []
         let documents = Self.documents(of: database)
         let shapes = wanted.shapes
-        let present = declared.all.filter { $0.database == database && $0.state.phase != .clearing }
+        let present = declared.definitions.all.filter { $0.database == database && $0.state.phase != .clearing }
         for var index in present where !shapes.contains(index.shape) {
             index.state = IndexState(phase: .clearing, position: index.entries.from)
             definitions.append(.index(index, isDropped: false))
@@ -58,7 +58,7 @@ extension IndexMaintenance {
     }
 
     /// The number of the next index that is declared.
-    var nextIndexNumber: UInt64 { (declared.all.map(\.number).max() ?? 0) + 1 }
+    var nextIndexNumber: UInt64 { (declared.definitions.all.map(\.number).max() ?? 0) + 1 }
 
     /// What a database declares, with the changes that are under way.
     func declaration(of database: UInt32) -> IndexDeclaration {
@@ -70,7 +70,7 @@ extension IndexMaintenance {
     func decideDeclaredStep(
         besides paused: Set<IndexBuild>, version: CommitVersion, into record: inout ByteBuffer
     ) throws(StorageError) -> Bool {
-        if let index = declared.all.first(where: { $0.state.hasWork && !paused.contains(IndexBuild($0)) }) {
+        if let index = declared.definitions.all.first(where: { $0.state.hasWork && !paused.contains(IndexBuild($0)) }) {
             let isClearing = index.state.phase == .clearing
             let from = index.state.position
             let to = isClearing ? index.entries.to : Self.documents(of: index.database).to
@@ -121,7 +121,7 @@ extension IndexMaintenance {
     private func work(of definition: IndexDefinition) -> Work? {
         switch definition {
         case .index(let index, _):
-            let known = declared.all.first { $0.number == index.number && $0.database == index.database }
+            let known = declared.definitions.all.first { $0.number == index.number && $0.database == index.database }
             return known.map { $0.state.phase == .clearing ? .clear : .build($0) }
         case .group(let group, _):
             if !state.isKept { return nil }

@@ -24,7 +24,7 @@ extension IndexMaintenance {
         case .declared:
             var indexes: [DeclaredIndex] = []
             var number = nextIndexNumber
-            for var index in declared.all where index.state.isKept {
+            for var index in declared.definitions.all where index.state.isKept {
                 let start = IndexState(phase: .building, position: Self.documents(of: index.database).from)
                 if index.shape.search == nil {
                     index.state = start

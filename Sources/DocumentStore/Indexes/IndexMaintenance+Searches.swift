@@ -16,18 +16,18 @@ internal import Storage
 extension IndexMaintenance {
     /// Whether commits keep the entries of all indexes: a follower leaves those alone that other libraries make.
     var derivesAll: Bool {
-        if declared.searches.isEmpty { return true }
+        if declared.definitions.searches.isEmpty { return true }
         let version = search.libraries.version
-        return declared.searches.allSatisfy { !$0.state.isKept || $0.analysis == version }
+        return declared.definitions.searches.allSatisfy { !$0.state.isKept || $0.analysis == version }
     }
 
     /// What brings the indexes for searches in line with the libraries.
     func searchRenewal() -> [DeclaredIndex] {
-        if declared.searches.isEmpty { return [] }
+        if declared.definitions.searches.isEmpty { return [] }
         let version = search.libraries.version
         var number = nextIndexNumber
         var changes: [DeclaredIndex] = []
-        for index in declared.searches where index.state.phase != .clearing {
+        for index in declared.definitions.searches where index.state.phase != .clearing {
             if let version, index.analysis == version { continue }
             if version == nil, index.state.phase == .off { continue }
             let start = IndexState(phase: .building, position: Self.documents(of: index.database).from)

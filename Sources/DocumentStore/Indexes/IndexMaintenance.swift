@@ -47,9 +47,9 @@ struct IndexMaintenance: ~Copyable {
     }
 
     /// Whether commits have entries to keep.
-    var keepsEntries: Bool { state.isKept && !groups.keepNothing || !declared.isEmpty }
+    var keepsEntries: Bool { state.isKept && !groups.keepNothing || !declared.definitions.isEmpty }
 
-    var states: IndexStates { IndexStates(automatic: state, declared: declared.all, groups: groups) }
+    var states: IndexStates { IndexStates(automatic: state, declared: declared.definitions, groups: groups) }
 
     /// Brings the entries of a written document up to date.
     mutating func derive<Sink: IndexEntrySink & ~Copyable>(
@@ -57,14 +57,16 @@ struct IndexMaintenance: ~Copyable {
     ) throws(StorageError) {
         if state.isKept { try deriveAutomatic(document, from: old, to: new, into: &sink) }
         declared.derive(document, from: old, to: new, into: &sink)
-        if declared.searches.isEmpty { return }
-        try search.derive(declared.searches, document, from: old, to: new, into: &sink, latest: latest)
+        if declared.definitions.searches.isEmpty { return }
+        let id = KeyedDocument.collectionID(ofDocument: document.path)
+        let indexes = declared.definitions.indexes(of: id, in: document.database)
+        try search.derive(indexes, document, from: old, to: new, into: &sink, latest: latest)
     }
 
     /// Whether a document would have more entries than allowed, those for searches not counted.
     func exceeds(entriesMax: Int, fields: RawSpan, _ path: RawSpan, in database: UInt32) -> Bool {
         let automatic = state.isKept ? IndexedValue.entriesMax(fields: fields) : 0
-        if automatic + declared.entriesMax(fields: fields) <= entriesMax { return false }
+        if automatic + declared.entriesMax(fields: fields, path, in: database) <= entriesMax { return false }
         var left = entriesMax - declared.entryCount(of: fields, path, in: database)
         if left >= 0, state.isKept {
             let rules = groups.settings(ofDocument: path, in: database)?.rules
@@ -133,7 +135,7 @@ struct IndexMaintenance: ~Copyable {
         search.rollBackCommit()
         guard let before = statesBefore else { return }
         state = before.automatic
-        declared.restore(before.declared)
+        declared.definitions = before.declared
         groups = before.groups
         isNew = wasNew
         statesBefore = nil
@@ -169,7 +171,7 @@ struct IndexMaintenance: ~Copyable {
 
     /// The builds that have steps to take, in their order.
     var builds: [IndexBuild] {
-        (state.hasWork ? [.automatic] : []) + declared.all.filter(\.state.hasWork).map { IndexBuild($0) }
+        (state.hasWork ? [.automatic] : []) + declared.definitions.all.filter(\.state.hasWork).map { IndexBuild($0) }
             + (groups.all + [groups.common]).filter(\.state.hasWork).map { IndexBuild($0) }
     }
 

@@ -195,7 +195,7 @@ private struct StoreWalk: ~Copyable {
         var reader = WireReader(key)
         reader.position = 1
         let number = (try? reader.varint()) ?? 0
-        let index = declared.all.first { $0.number == number }
+        let index = declared.definitions.all.first { $0.number == number }
         if index == nil {
             report.note("an index entry belongs to no declared index: \(StoreWalk.hex(key))", isAboutEntries: true)
         }
@@ -279,9 +279,8 @@ private struct StoreWalk: ~Copyable {
                 try? derivation.derive(document, from: nothing, to: record.fields, into: &entries)
             }
         }
-        let id = String(repairingUTF8: KeyedDocument.collectionID(ofDocument: path.bytes))
-        for index in declared.all
-        where isChecked(index) && index.database == document.database && index.shape.collectionID.hasSameUTF8(as: id) {
+        let id = KeyedDocument.collectionID(ofDocument: path.bytes)
+        for index in declared.definitions.indexes(of: id, in: document.database) where isChecked(index) {
             guard index.shape.search != nil else {
                 declared.derive(index, document, from: nothing, to: record.fields, into: &entries)
                 continue

@@ -57,20 +57,22 @@ package struct StoreSource: QuerySource, ~Copyable {
 
     // MARK: Index metadata
 
-    package var declaredIndexes: [DeclaredIndex] { completeIndexes.filter { $0.shape.search == nil } }
+    package borrowing func declaredIndexes(of collectionID: [UInt8]) -> [DeclaredIndex] {
+        completeIndexes(of: collectionID).filter { $0.shape.search == nil }
+    }
 
     /// Without those whose entries other libraries make than those of this machine: a follower leaves them alone.
-    package var searchIndexes: [DeclaredIndex] {
-        let indexes = completeIndexes.filter { $0.shape.search != nil }
+    package borrowing func searchIndexes(of collectionID: [UInt8]) -> [DeclaredIndex] {
+        let indexes = completeIndexes(of: collectionID).filter { $0.shape.search != nil }
         if indexes.isEmpty { return [] }
         let version = reader.store.configuration.textLibraries().version
         return indexes.filter { $0.analysis == version }
     }
 
-    private var completeIndexes: [DeclaredIndex] {
+    private borrowing func completeIndexes(of collectionID: [UInt8]) -> [DeclaredIndex] {
         guard let database = point.databaseNumber else { return [] }
-        return reader.store.indexState.current.declared.filter {
-            $0.database == database && $0.state.isComplete(at: point.version)
+        return reader.store.indexState.current.declared.indexes(of: collectionID.byteSpan, in: database).filter {
+            $0.state.isComplete(at: point.version)
         }
     }
 

@@ -24,18 +24,14 @@ package struct SearchDerivation: ~Copyable {
     /// Brings the entries of a document up to date in all indexes of its collection that are kept.
     ///
     /// - Parameters:
-    ///   - indexes: those for searches.
+    ///   - indexes: those of the document's collection, of all kinds.
     ///   - old: the fields that the document had; empty if it was not there.
     ///   - new: the fields that it has; empty if it goes.
     package mutating func derive<Sink: IndexEntrySink & ~Copyable>(
         _ indexes: [DeclaredIndex], _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan,
         into sink: inout Sink, latest: LatestReader
     ) throws(StorageError) {
-        let id = KeyedDocument.collectionID(ofDocument: document.path)
-        for index in indexes
-        where index.database == document.database && index.state.isKept
-            && Array(index.shape.collectionID.utf8).byteSpan.equalsBytes(id)
-        {
+        for index in indexes where index.state.isKept && index.shape.search != nil {
             // The build comes to this document later.
             if index.state.phase == .building, document.key.compareBytes(index.state.position.byteSpan) >= 0 {
                 continue

@@ -67,9 +67,9 @@ package struct QueryExecution: ~Copyable, Sendable {
     ) throws(RequestError) {
         if isPlanned { return }
         if plan.options.requiresIndexes {
+            let id = plan.matcher.scope.collectionID
             try IndexNeed.requireAll(
-                of: plan, among: source.declaredIndexes.map(\.shape),
-                source.fieldOverrides(of: plan.matcher.scope.collectionID))
+                of: plan, among: source.declaredIndexes(of: id).map(\.shape), source.fieldOverrides(of: id))
         }
         let tree = QueryTree(plan, try AccessPlanner.choose(plan, source))
         report = try IndexReport(plan, tree.indexes, source)

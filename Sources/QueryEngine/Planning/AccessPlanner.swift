@@ -40,7 +40,8 @@ struct AccessPlanner {
             plan: plan, collection: collection, disjuncts: disjuncts,
             numbers: try numbers(of: plan, disjuncts, source))
         let declared = DeclaredAccess(
-            plan, source.declaredIndexes, collection: collection.number, disjuncts: disjuncts)
+            plan, source.declaredIndexes(of: plan.matcher.scope.collectionID), collection: collection.number,
+            disjuncts: disjuncts)
         var access: IndexAccess?
         switch plan.strategy {
         case .sort(let orders) where declared != nil:
@@ -70,7 +71,9 @@ struct AccessPlanner {
         let disjuncts = Disjunct.all(of: plan.matcher.filter)
         var collection: IndexedCollection? = .group
         if case .collection(let path) = plan.matcher.scope { collection = try source.indexedCollection(path) }
-        let indexes = source.declaredIndexes.filter { $0.shape.identifier == identifier }
+        let indexes = source.declaredIndexes(of: plan.matcher.scope.collectionID).filter {
+            $0.shape.identifier == identifier
+        }
         guard let index = indexes.first,
             let declared = DeclaredAccess(plan, indexes, collection: collection?.number ?? 0, disjuncts: disjuncts)
         else {
@@ -111,9 +114,8 @@ struct AccessPlanner {
     private static func declaredGroup<Source: QuerySource & ~Copyable>(
         _ plan: QueryPlan, _ disjuncts: [Disjunct], _ source: borrowing Source
     ) throws(RequestError) -> IndexAccess? {
-        guard
-            let declared = DeclaredAccess(plan, source.declaredIndexes, collection: 0, disjuncts: disjuncts)
-        else { return nil }
+        let indexes = source.declaredIndexes(of: plan.matcher.scope.collectionID)
+        guard let declared = DeclaredAccess(plan, indexes, collection: 0, disjuncts: disjuncts) else { return nil }
         let planner = AccessPlanner(plan: plan, collection: .group, disjuncts: disjuncts, numbers: [:])
         return planner.access(by: declared, sorting: false)
     }

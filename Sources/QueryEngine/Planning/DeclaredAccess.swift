@@ -22,17 +22,17 @@ struct DeclaredAccess {
     private let collection: UInt64
     private let disjuncts: [Disjunct]
 
+    /// - Parameter all: the indexes of the query's collection group.
     /// - Returns: nil if there are none.
     init?(_ plan: QueryPlan, _ all: [DeclaredIndex], collection: UInt64, disjuncts: [Disjunct]) {
-        let id: [UInt8]
         let isGroup: Bool
         switch plan.matcher.scope {
-        case .collection(let path): (id, isGroup) = ([UInt8](copying: RelativePath.lastSegment(path.byteSpan)), false)
-        case .descendants(let parent, let collectionID?) where parent.isEmpty: (id, isGroup) = (collectionID, true)
+        case .collection: isGroup = false
+        case .descendants(let parent, .some) where parent.isEmpty: isGroup = true
         case .children, .descendants: return nil
         }
         let indexes = all.filter { index in
-            index.shape.isGroup == isGroup && Array(index.shape.collectionID.utf8) == id
+            index.shape.isGroup == isGroup
                 && (index.shape.vector == nil || index.shape.vector == plan.nearest?.part)
         }
         if indexes.isEmpty { return nil }

@@ -186,10 +186,8 @@ package struct SearchExecution: Sendable {
         case .children, .descendants:
             throw .invalidArgument("A search needs a collection or a collection group.")
         }
-        let id = String(decoding: plan.matcher.scope.collectionID, as: UTF8.self)
-        return source.searchIndexes.filter { index in
-            guard let search = index.shape.search, index.shape.collectionID == id, index.shape.isGroup == isGroup
-            else { return false }
+        return source.searchIndexes(of: plan.matcher.scope.collectionID).filter { index in
+            guard let search = index.shape.search, index.shape.isGroup == isGroup else { return false }
             if settings.text == nil { return settings.area.map { search.points.contains($0.field) } ?? false }
             return !search.texts.isEmpty && (settings.language.map { $0 == search.language } ?? true)
         }

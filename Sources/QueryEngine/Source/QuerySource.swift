@@ -49,11 +49,12 @@ package protocol QuerySource: ~Copyable {
     /// catalogue is read only for groups with indexed fields, of which it has every collection.
     var hasCatalogue: Bool { get }
 
-    /// The declared indexes that are complete in this state, those for searches apart.
-    var declaredIndexes: [DeclaredIndex] { get }
+    /// The declared indexes over a collection group's collections, or over the group, that are complete in this state,
+    /// those for searches apart.
+    borrowing func declaredIndexes(of collectionID: [UInt8]) -> [DeclaredIndex]
 
-    /// The indexes for searches that are complete in this state.
-    var searchIndexes: [DeclaredIndex] { get }
+    /// The same for searches.
+    borrowing func searchIndexes(of collectionID: [UInt8]) -> [DeclaredIndex]
 
     /// The field overrides of a collection group.
     borrowing func fieldOverrides(of collectionID: [UInt8]) -> [FieldOverride]
@@ -100,8 +101,8 @@ extension QuerySource where Self: ~Copyable {
     }
 
     package var hasCatalogue: Bool { true }
-    package var declaredIndexes: [DeclaredIndex] { [] }
-    package var searchIndexes: [DeclaredIndex] { [] }
+    package borrowing func declaredIndexes(of collectionID: [UInt8]) -> [DeclaredIndex] { [] }
+    package borrowing func searchIndexes(of collectionID: [UInt8]) -> [DeclaredIndex] { [] }
     package borrowing func fieldOverrides(of collectionID: [UInt8]) -> [FieldOverride] { [] }
     package borrowing func indexedFields(of collection: RawSpan) -> IndexedFields { .none }
     package var indexUsage: (any IndexUsage)? { nil }

@@ -258,10 +258,11 @@ struct ExpiryTests {
         let shape = IndexShape(
             collectionID: "c", isGroup: true, parts: [IndexShape.Part(field: field, kind: .ascending)])
         // An index that is being built is not gone over: it may lack documents, and none is the oldest.
-        states.declared = [DeclaredIndex(number: 1, database: 1, shape: shape, state: IndexState(phase: .building))]
+        let index = DeclaredIndex(number: 1, database: 1, shape: shape, state: IndexState(phase: .building))
+        states.declared.set(index, index.state)
         sweep.begin(states, databases: databases, nowMilliseconds: 0, nowMicroseconds: 5)
         #expect(!sweep.isInProgress && !sweep.isDue(nowMilliseconds: 999, isIdle: true))
-        states.declared[0].state = IndexState(phase: .complete)
+        states.declared.set(index, IndexState(phase: .complete))
         sweep.begin(states, databases: databases, nowMilliseconds: 1_000, nowMicroseconds: 5)
         #expect(sweep.isInProgress && sweep.isDue(nowMilliseconds: 1_000, isIdle: false))
         try harness.finish()

@@ -160,7 +160,7 @@ struct SearchIndexTests {
         try await commit(10, third, &random)
         try await waitForIndexes(third)
         #expect(listing(third) == ["READY", "READY"])
-        let stored = third.store.indexState.current.declared.map(\.analysis)
+        let stored = third.store.indexState.current.declared.all.map(\.analysis)
         #expect(stored.allSatisfy { $0 == TextLibraries.system.version })
         try third.finish()
     }

@@ -1,0 +1,38 @@
+// Values by collection group.
+
+internal import Basics
+
+/// Values by collection group. A look takes the bytes of the group's id, and copies nothing.
+struct CollectionGroupTable<Value: Sendable>: Sendable {
+    private struct Entry {
+        let database: UInt32
+        let id: [UInt8]
+        var value: Value
+
+        func isOf(_ id: RawSpan, in database: UInt32) -> Bool {
+            self.database == database && self.id.byteSpan.equalsBytes(id)
+        }
+    }
+
+    /// By the hash of id and database.
+    private var entries: [UInt64: [Entry]] = [:]
+
+    /// - Parameters:
+    ///   - id: of the group's collections, without a path.
+    ///   - database: the number that stands for the database in keys.
+    func value(of id: RawSpan, in database: UInt32) -> Value? {
+        entries[Self.hash(id, in: database)]?.first { $0.isOf(id, in: database) }?.value
+    }
+
+    /// Sets the value of a group; nil removes it.
+    mutating func set(_ value: Value?, of id: [UInt8], in database: UInt32) {
+        let hash = Self.hash(id.byteSpan, in: database)
+        var others = (entries[hash] ?? []).filter { !$0.isOf(id.byteSpan, in: database) }
+        if let value { others.append(Entry(database: database, id: id, value: value)) }
+        entries[hash] = others.isEmpty ? nil : others
+    }
+
+    private static func hash(_ id: RawSpan, in database: UInt32) -> UInt64 {
+        ByteTable.hash(id) &+ UInt64(database) &* 0x9E37_79B9_7F4A_7C15
+    }
+}

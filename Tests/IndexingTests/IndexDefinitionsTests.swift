@@ -1,0 +1,60 @@
+import Basics
+import DocumentModel
+import TestSupport
+import Testing
+
+@testable import Indexing
+
+@Suite(.timeLimit(.minutes(20))) struct IndexDefinitionsTests {
+    /// What a reader of all definitions would find.
+    private func expectSame(_ definitions: IndexDefinitions, _ model: [DeclaredIndex], _ place: String) {
+        let all = model.sorted { ($0.database, $0.number) < ($1.database, $1.number) }
+        #expect(definitions.all == all, "\(place)")
+        #expect(definitions.isEmpty == all.isEmpty, "\(place)")
+        #expect(definitions.searches == all.filter { $0.shape.search != nil }, "\(place)")
+        for database in UInt32(1)...3 {
+            for id in ["a", "b", "ab", "é", ""] {
+                let found = definitions.indexes(of: Array(id.utf8).byteSpan, in: database)
+                let expected = all.filter { $0.database == database && $0.shape.collectionID == id }
+                #expect(found == expected, "\(place), database \(database), \(id)")
+            }
+        }
+    }
+
+    @Test(arguments: UInt64(1)..<9)
+    func `Indexes are found by their collection group, whatever was declared, changed and dropped`(
+        seed: UInt64
+    ) throws {
+        var random = SplitMix64(seed: seed)
+        var definitions = IndexDefinitions()
+        var model: [DeclaredIndex] = []
+        for round in 0..<300 {
+            let database = UInt32.random(in: 1...3, using: &random)
+            let number = UInt64.random(in: 1...12, using: &random)
+            let known = model.first { $0.database == database && $0.number == number }
+            let field = try FieldPath("f\(Int.random(in: 0..<3, using: &random))")
+            let isForSearches = Int.random(in: 0..<4, using: &random) == 0
+            // A number stays with its index.
+            let index =
+                known
+                ?? DeclaredIndex(
+                    number: number, database: database,
+                    shape: IndexShape(
+                        collectionID: ["a", "b", "ab", "é"].randomElement(using: &random) ?? "a",
+                        isGroup: Bool.random(using: &random),
+                        parts: isForSearches ? [] : [IndexShape.Part(field: field, kind: .ascending)],
+                        search: isForSearches ? IndexShape.SearchPart(texts: [field], language: .english) : nil),
+                    state: IndexState(phase: .building))
+            model.removeAll { $0.database == database && $0.number == number }
+            if Int.random(in: 0..<3, using: &random) == 0 {
+                definitions.set(index, nil)
+            } else {
+                var changed = index
+                changed.state = IndexState(phase: Bool.random(using: &random) ? .complete : .clearing)
+                definitions.set(index, changed.state)
+                model.append(changed)
+            }
+            expectSame(definitions, model, "seed \(seed), round \(round)")
+        }
+    }
+}
