@@ -29,12 +29,16 @@ package enum PrincipalFile {
     /// Changes the file, and makes it if there is none. Two processes that change it wait for each other; a reader sees
     /// the old file or the new one. A symbolic link stays, and the file that it leads to is changed.
     ///
-    /// - Parameter takesRights: whether the change only takes rights away: then it may use the space that the file
-    ///   keeps for a full disk.
-    /// - Throws: `PrincipalFault`; the file is as it was then.
+    /// - Parameters:
+    ///   - takesRights: whether the change only takes rights away: then it may use the space that the file keeps for a
+    ///     full disk.
+    ///   - handOver: called with the result of the change before the file is written, so that no credential is valid
+    ///     whose secret is lost.
+    /// - Throws: `PrincipalFault`, or what `handOver` throws; the file is as it was then.
     package static func edit<Output>(
-        _ path: String, takesRights: Bool = false, _ change: (inout PrincipalList) throws(PrincipalFault) -> Output
-    ) throws(PrincipalFault) -> Output {
+        _ path: String, takesRights: Bool = false, handOver: (Output) throws -> Void = { _ in },
+        _ change: (inout PrincipalList) throws(PrincipalFault) -> Output
+    ) throws -> Output {
         let path = Directory.resolved(path)
         do {
             return try SmallFile.locked(besides: path) {
@@ -42,12 +46,11 @@ package enum PrincipalFile {
                 let output = try change(&list)
                 // What the server would refuse is not written.
                 _ = try Principals(list.records)
+                try handOver(output)
                 try replace(path, list.text, takesRights: takesRights)
                 return output
             }
-        } catch let error as PrincipalFault {
-            throw error
-        } catch {
+        } catch let error as StorageError {
             throw PrincipalFault("\(error)")
         }
     }

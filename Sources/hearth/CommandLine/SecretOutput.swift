@@ -11,9 +11,12 @@ struct SecretOutput {
         if let path { file = try File(path, flags: O_WRONLY | O_CREAT | O_EXCL) } else { file = nil }
     }
 
-    /// Writes the secret, durably.
+    /// Writes the secret: to a file durably, and to standard output without a buffer that could be lost.
     func write(_ secret: String) throws {
-        guard let file else { return try StandardOutput.write(Array(secret.utf8)) }
+        guard let file else {
+            try StandardOutput.write(Array(secret.utf8))
+            return try StandardOutput.flush()
+        }
         try file.write(string: secret)
         try file.sync()
     }

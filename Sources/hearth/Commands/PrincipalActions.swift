@@ -51,13 +51,10 @@ enum PrincipalActions {
             }
             return try StandardOutput.print("\(name) is who shows a certificate for \(certificate)")
         }
-        // Before the file is changed: a secret that cannot be written must not be valid.
         let output = try SecretOutput(arguments.value(of: TokenCommand.output))
         do {
-            let secret =
-                try arguments[serviceAccount]
-                ? serviceKey(name, grant, file, arguments) : newAPIKey(name, grant, file)
-            try output.write(secret)
+            try arguments[serviceAccount]
+                ? addServiceKey(name, grant, file, arguments, output) : addAPIKey(name, grant, file, output)
         } catch {
             output.remove()
             throw error
@@ -65,24 +62,25 @@ enum PrincipalActions {
         CommandRouter.complain("the secret is not shown again; a running server reads \(file) on SIGHUP")
     }
 
-    private static func newAPIKey(
-        _ name: String, _ grant: PrincipalList.Grant, _ file: String
-    ) throws(PrincipalFault) -> String {
-        try PrincipalFile.edit(file) { list throws(PrincipalFault) in
-            try list.addAPIKey(to: name, grant, now: TokenCommand.now)
-        } + "\n"
+    private static func addAPIKey(
+        _ name: String, _ grant: PrincipalList.Grant, _ file: String, _ output: SecretOutput
+    ) throws {
+        _ = try PrincipalFile.edit(file, handOver: output.write) { list throws(PrincipalFault) in
+            try list.addAPIKey(to: name, grant, now: TokenCommand.now) + "\n"
+        }
     }
 
-    private static func serviceKey(
-        _ name: String, _ grant: PrincipalList.Grant, _ file: String, _ arguments: ParsedArguments
-    ) throws -> String {
+    private static func addServiceKey(
+        _ name: String, _ grant: PrincipalList.Grant, _ file: String, _ arguments: ParsedArguments,
+        _ output: SecretOutput
+    ) throws {
         guard let url = arguments.value(of: url) else {
             throw UsageError(message: "--service-account needs --url https://HOST")
         }
         guard let project = arguments.values(of: projects).first(where: { $0 != "*" }) else {
             throw UsageError(message: "a key file names a project: give a --project beside *")
         }
-        return try PrincipalFile.edit(file) { list throws(PrincipalFault) in
+        _ = try PrincipalFile.edit(file, handOver: output.write) { list throws(PrincipalFault) in
             try list.addServiceKey(to: name, grant, url: url, project: project, now: TokenCommand.now)
         }
     }

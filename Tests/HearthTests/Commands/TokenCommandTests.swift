@@ -85,6 +85,21 @@ struct TokenCommandTests {
     }
 
     @Test
+    func `No credential is made whose secret cannot be written`() throws {
+        #expect(try create("first", "--api-key").status == 0)
+        let before = try text(principals)
+        let service = "--service-account --url https://db.example"
+        for (flags, output) in [("--api-key", ">/dev/full"), (service, ">/dev/full"), ("--api-key", ">&-")] {
+            let command =
+                #""$0" token create a --principals "$1" --role writer --project shop \#(flags) \#(output)"#
+            let outcome = try HearthBinary.run(["-c", command, HearthBinary.path, principals], executable: "/bin/sh")
+            #expect(outcome.status == 1, "\(command)")
+            #expect(outcome.errors.hasPrefix("hearth: cannot write to standard output: "), "\(outcome.errors)")
+            #expect(try text(principals) == before, "\(command)")
+        }
+    }
+
+    @Test
     func `A certificate's name is mapped; a principal is revoked with all its credentials`() throws {
         #expect(try create("job", "--certificate", "URI:spiffe://a/b").status == 0)
         #expect(try create("job", "--api-key").status == 0)
