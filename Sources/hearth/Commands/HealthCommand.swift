@@ -73,6 +73,7 @@ enum LocalPage {
         do throws(SocketError) {
             descriptor = try LocalSocket.connect(to: AdminSocket.path(in: directory))
         } catch {
+            try PathWords.checkAccess(directory)
             throw CommandFailure(error.isNoListener ? "no server is running on \(directory)" : "\(error)")
         }
         defer { close(descriptor) }

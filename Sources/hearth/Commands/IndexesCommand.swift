@@ -160,6 +160,7 @@ enum IndexesCommand: AsyncSubcommand {
     private static func applyByServer(
         _ wanted: IndexDeclaration, _ database: DatabaseName, _ directory: String
     ) throws -> Bool {
+        try PathWords.checkAccess(directory)
         do throws(AdminClient.Failure) {
             try AdminClient.applyIndexes(wanted, in: database, directory: directory)
             return true
@@ -188,6 +189,7 @@ enum IndexesCommand: AsyncSubcommand {
     }
 
     private static func list(_ database: DatabaseName, in directory: String) throws -> [ListIndexesResponse.Entry] {
+        try PathWords.checkAccess(directory)
         do throws(AdminClient.Failure) {
             return try AdminClient.listIndexes(of: database, directory: directory)
         } catch {

@@ -123,6 +123,7 @@ private struct RulesPlace {
             }
         }
         let directory = arguments[IndexesCommand.data]
+        try PathWords.checkAccess(directory)
         do throws(AdminClient.Failure) {
             return try AdminClient.call(method, request, directory, as: Reply.self)
         } catch {

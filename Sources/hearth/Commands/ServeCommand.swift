@@ -61,6 +61,7 @@ enum ServeCommand: MainThreadSubcommand {
         let fork = try makeFork(arguments)
         defer { fork?.remove() }
         if let fork { configuration.store.directory = fork.directory }
+        try PathWords.checkAccess(configuration.store.directory)
         let replica = try Replica.make(arguments, directory: configuration.store.directory, log)
         try replica?.prepare()
         configuration.store.leader = replica?.source

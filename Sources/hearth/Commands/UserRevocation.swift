@@ -40,6 +40,7 @@ enum UserRevocation {
             try revoke(uid, inCluster: cluster)
             return inCluster
         }
+        try PathWords.checkAccess(directory)
         do throws(AdminClient.Failure) {
             let answer = try AdminClient.revoke(uid: uid, directory: directory)
             if answer.isInCluster { return inCluster }

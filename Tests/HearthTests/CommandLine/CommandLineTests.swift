@@ -78,9 +78,13 @@ struct CommandLineTests {
         for path in [directory.path, program] {
             try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
         }
-        for words in [["check", "--data", data], ["get", "c/x", "--data", data], ["backup", "--data", data, "copy"]] {
+        for words in [
+            ["check"], ["get", "c/x"], ["backup", "copy"], ["serve", "--port", "0"], ["health"], ["status"],
+            ["token", "revoke-user", "ada"], ["rules", "list"], ["indexes", "list"],
+        ] {
+            let user = ["--reuid=65534", "--regid=65534", "--clear-groups"]
             let outcome = try HearthBinary.run(
-                ["--reuid=65534", "--regid=65534", "--clear-groups", program] + words, executable: "/usr/bin/setpriv")
+                user + [program] + words + ["--data", data], executable: "/usr/bin/setpriv")
             #expect(outcome.status == 1, "\(words): \(outcome)")
             #expect(
                 outcome.errors == "hearth: \(data) belongs to the user root alone: run the command as this user\n",
