@@ -16,5 +16,5 @@ let arguments = (0..<hearth_argument_count()).dropFirst().map { number in
 // A closed pipe and a limit of file sizes (ulimit -f) are errors of the write that meets them.
 signal(SIGPIPE, SIG_IGN)
 signal(SIGXFSZ, SIG_IGN)
-if let status = router.run(arguments) { exit(status) }
+if let status = CommandThread.run({ router.run(arguments) }) { exit(status) }
 exit(await router.runAsync(arguments))

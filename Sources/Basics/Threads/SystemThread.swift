@@ -7,6 +7,12 @@ package struct SystemThread: Sendable {
         private let end: ThreadEnd?
     #endif
 
+    /// The size of each thread's stack, in bytes of address space: memory is used as far as the stack grows.
+    ///
+    /// It does not depend on the limit of the process (`ulimit -s`): what clients send may nest as deeply as is
+    /// permitted, and takes up to 2 MiB then.
+    package static let stackBytes = 8 << 20
+
     /// Why a thread could not be started.
     package struct StartFailure: Error, CustomStringConvertible {
         /// The thread's name.
@@ -34,8 +40,12 @@ package struct SystemThread: Sendable {
         #endif
         let start = unsafe Unmanaged.passRetained(Start(name: name, body: body)).toOpaque()
         var created = pthread_t()
+        var attributes = pthread_attr_t()
+        unsafe pthread_attr_init(&attributes)
+        defer { unsafe pthread_attr_destroy(&attributes) }
+        unsafe pthread_attr_setstacksize(&attributes, Self.stackBytes)
         let status = unsafe pthread_create(
-            &created, nil,
+            &created, &attributes,
             { argument in
                 guard let argument = unsafe argument else { return nil }
                 let start = unsafe Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()

@@ -5,7 +5,7 @@ import Basics
 import PostgreSQLLog
 
 /// Reports on a cluster. Asks the databases alone, so it works while servers do not.
-enum ClusterCommand: MainThreadSubcommand {
+enum ClusterCommand: BlockingSubcommand {
     static let name = "cluster"
     static let summary = "Reports who leads a cluster, how far its servers are, and what a loss would cost."
     static let words = ["ACTION", "[STORE ADDRESS...]"]

@@ -4,7 +4,7 @@ import Glibc
 
 /// One verb of `hearth`, in a separate file under `Commands/`.
 ///
-/// Its work is in one of two refinements: ``MainThreadSubcommand``, ``AsyncSubcommand``.
+/// Its work is in one of two refinements: ``BlockingSubcommand``, ``AsyncSubcommand``.
 protocol Subcommand {
     /// The verb: `serve`.
     static var name: String { get }
@@ -34,10 +34,10 @@ extension Subcommand {
     }
 }
 
-/// A verb that does its work on the main thread, before Swift's concurrency has started any other.
+/// A verb that does its work on one thread, which it may block, before Swift's concurrency has started any.
 ///
 /// It also works where /proc is not mounted.
-protocol MainThreadSubcommand: Subcommand {
+protocol BlockingSubcommand: Subcommand {
     /// Does the work; a thrown error is printed to stderr and ends with status 1.
     static func run(_ arguments: ParsedArguments) throws
 }
@@ -68,14 +68,14 @@ struct CommandRouter {
 
     let subcommands: [any Subcommand.Type]
 
-    /// Does what the command line asks on the main thread; nil when the verb is one for ``runAsync(_:)``.
+    /// Does what the command line asks on the calling thread; nil when the verb is one for ``runAsync(_:)``.
     func run(_ arguments: [String]) -> Int32? {
         do {
             if let status = try answer(arguments) {
                 try StandardOutput.flush()
                 return status
             }
-            guard let subcommand = subcommand(arguments[0]) as? any MainThreadSubcommand.Type else { return nil }
+            guard let subcommand = subcommand(arguments[0]) as? any BlockingSubcommand.Type else { return nil }
             try subcommand.run(Self.parse(Array(arguments.dropFirst()), for: subcommand))
             try StandardOutput.flush()
             return 0

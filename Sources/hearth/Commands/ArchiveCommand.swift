@@ -6,7 +6,7 @@ import DocumentJSON
 import Storage
 
 /// Lists, checks and prunes an archive.
-enum ArchiveCommand: MainThreadSubcommand {
+enum ArchiveCommand: BlockingSubcommand {
     static let name = "archive"
     static let summary = "Lists, checks and prunes the archive of a data directory."
     static let words = ["ACTION", "[DIR]"]

@@ -10,7 +10,7 @@ import Server
 import Storage
 
 /// Copies a data directory as of one moment.
-enum BackupCommand: MainThreadSubcommand {
+enum BackupCommand: BlockingSubcommand {
     static let name = "backup"
     static let summary = "Writes a consistent copy of a data directory, also while a server uses it."
     static let words = ["TARGET"]

@@ -5,7 +5,7 @@ import Basics
 import DocumentStore
 
 /// Verifies a data directory that no server has open.
-enum CheckCommand: MainThreadSubcommand {
+enum CheckCommand: BlockingSubcommand {
     static let name = "check"
     static let summary = "Verifies a data directory, lists what is damaged, and repairs indexes."
     static let words: [String] = []

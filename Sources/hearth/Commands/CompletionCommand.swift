@@ -1,7 +1,7 @@
 // `hearth completion`: what a shell needs to complete command lines of hearth.
 
 /// Prints the completion of a shell. Packages have its output; the list of commands leaves it out.
-enum CompletionCommand: MainThreadSubcommand {
+enum CompletionCommand: BlockingSubcommand {
     static let name = "completion"
     static let summary = "Prints the completion of command lines for a shell."
     static let words = ["SHELL"]

@@ -5,7 +5,7 @@ import EmbeddedEngine
 import Server
 
 /// Makes a data directory of another one without copying its files.
-enum ForkCommand: MainThreadSubcommand {
+enum ForkCommand: BlockingSubcommand {
     static let name = "fork"
     static let summary = "Makes a writable copy of a data directory at once, whatever its size."
     static let words = ["DIR", "NEW"]

@@ -6,7 +6,7 @@ import Glibc
 import Server
 
 /// Asks the server of a data directory whether it is ready, for supervisors and containers.
-enum HealthCommand: MainThreadSubcommand {
+enum HealthCommand: BlockingSubcommand {
     static let name = "health"
     static let summary = "Asks the server of a data directory whether it is ready."
     static let words: [String] = []

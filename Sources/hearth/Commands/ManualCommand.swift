@@ -1,7 +1,7 @@
 // `hearth manual`: the manual pages.
 
 /// Prints a manual page. Packages have its output; the list of commands leaves it out.
-enum ManualCommand: MainThreadSubcommand {
+enum ManualCommand: BlockingSubcommand {
     static let name = "manual"
     static let summary = "Prints a manual page for man(1)."
     static let words = ["[PAGE]"]

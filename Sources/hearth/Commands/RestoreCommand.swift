@@ -8,7 +8,7 @@ import FileSystem
 import Storage
 
 /// Makes a data directory out of a backup, after checking it, or out of an archive.
-enum RestoreCommand: MainThreadSubcommand {
+enum RestoreCommand: BlockingSubcommand {
     static let name = "restore"
     static let summary = "Creates a data directory from a backup, or from an archive as of a time."
     static let words = ["[BACKUP]"]

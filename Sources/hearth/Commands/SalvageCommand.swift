@@ -7,7 +7,7 @@ import FileSystem
 import Storage
 
 /// Makes a new data directory of what is readable of a damaged one.
-enum SalvageCommand: MainThreadSubcommand {
+enum SalvageCommand: BlockingSubcommand {
     static let name = "salvage"
     static let summary = "Takes what is readable of a damaged data directory."
     static let words = ["DIR", "OUT"]

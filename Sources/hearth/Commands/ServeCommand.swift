@@ -13,7 +13,7 @@ import PostgreSQLLog
 import Server
 
 /// Serves a data directory until SIGTERM or SIGINT. SIGHUP reloads.
-enum ServeCommand: MainThreadSubcommand {
+enum ServeCommand: BlockingSubcommand {
     static let name = "serve"
     static let summary = "Runs the server on a data directory."
     static let words: [String] = []

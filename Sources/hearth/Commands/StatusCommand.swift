@@ -4,7 +4,7 @@ import Basics
 import DocumentJSON
 
 /// Prints the figures of a server that an operator looks at first.
-enum StatusCommand: MainThreadSubcommand {
+enum StatusCommand: BlockingSubcommand {
     static let name = "status"
     static let summary = "Prints what the server of a data directory does, and the memory that it takes."
     static let words: [String] = []

@@ -3,7 +3,7 @@
 import Basics
 
 /// Changes and lists the file of principals, revokes users, and mints tokens.
-enum TokenCommand: MainThreadSubcommand {
+enum TokenCommand: BlockingSubcommand {
     static let name = "token"
     static let summary = "Makes, lists and revokes credentials, and mints tokens for tests."
     static let words = ["ACTION", "[NAME]"]

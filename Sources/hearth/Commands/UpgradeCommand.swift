@@ -6,7 +6,7 @@ import Storage
 
 /// Upgrades a data directory that an older version has written. Keeps the old files until that is confirmed, and
 /// returns to them.
-enum UpgradeCommand: MainThreadSubcommand {
+enum UpgradeCommand: BlockingSubcommand {
     static let name = "upgrade"
     static let summary = "Upgrades a data directory that an older version has written, or returns to the older files."
     static let words = ["DIR"]

@@ -13,7 +13,7 @@ import Identity
 import Storage
 
 /// Makes the directory of a replica one that takes writes.
-enum PromoteCommand: MainThreadSubcommand {
+enum PromoteCommand: BlockingSubcommand {
     static let name = "promote"
     static let summary = "Makes a replica a server that takes writes, in place of its source."
     static let words: [String] = []

@@ -139,6 +139,65 @@ struct ServeTests {
         #expect(second.stop() == 0)
     }
 
+    /// What threads get where the limit is small, where it is none and where it is larger than the memory.
+    @Test(arguments: ["256", "unlimited", "1073741824"])
+    func `Rules and pipelines that nest as deeply as permitted need no limit of stacks`(_ limit: String) throws {
+        let directory = TemporaryDirectory("stack")
+        let data = directory.path(of: "data")
+        let file = directory.path(of: "deep.rules")
+        try Data(Self.deepRules.utf8).write(to: URL(fileURLWithPath: file))
+        let root = "/v1/projects/p/databases/(default)/documents"
+        func process(_ words: [String]) -> HearthProcess {
+            let script = "ulimit -s \(limit) || ulimit -s \"$(ulimit -H -s)\"; exec \"$0\" \"$@\""
+            return HearthProcess(["-c", script, HearthBinary.path] + words, executable: "/bin/bash")
+        }
+        let check = process(["rules", "check", file])
+        try check.start()
+        check.waitForEnd()
+        #expect(check.status == 0, "\(check.output)\(check.errors)")
+
+        let serve = ["serve", "--data", data, "--port", "0", "--loops", "1"]
+        let ruled = process(serve + ["--rules", file])
+        let user = try client(of: ruled)
+        #expect(user.request("PATCH", "\(root)/c/a", body: #"{"fields":{}}"#)?.status == 200)
+        ruled.signal(SIGHUP)
+        #expect(ruled.waitForError("event=reloaded parts=security"))
+        ruled.signal(SIGTERM)
+        ruled.waitForEnd()
+        #expect(ruled.status == 0)
+
+        let open = process(serve)
+        let caller = try client(of: open)
+        let stages = String(repeating: #",{"name":"where","args":[{"booleanValue":true}]}"#, count: 249)
+        let pipeline = #"{"stages":[{"name":"collection","args":[{"referenceValue":"/c"}]}\#(stages)]}"#
+        let reply = caller.request(
+            "POST", "\(root):executePipeline", body: #"{"structuredPipeline":{"pipeline":\#(pipeline)}}"#)
+        #expect(reply?.status == 200, "\(reply?.body ?? "")")
+        open.signal(SIGTERM)
+        open.waitForEnd()
+        #expect(open.status == 0)
+    }
+
+    /// A client of a server that is started.
+    private func client(of server: HearthProcess) throws -> HTTPTestClient {
+        try server.start()
+        let line = try #require(server.waitForLine(prefix: "hearth ready on "), "\(server.errors)")
+        return HTTPTestClient(port: try #require(line.split(separator: ":").last.flatMap { Int($0) }))
+    }
+
+    /// Twenty functions that call each other, each with as many brackets as are permitted.
+    private static var deepRules: String {
+        let brackets = (String(repeating: "[", count: 40), String(repeating: "][0]", count: 40))
+        let functions = (0..<20).map { "function f\($0)() { return \(brackets.0)f\($0 + 1)()\(brackets.1); }" }
+        return """
+            rules_version = '2';
+            service cloud.firestore { match /databases/{database}/documents {
+            \(functions.joined(separator: "\n"))
+            function f20() { return true; }
+            match /{document=**} { allow read, write: if true || f0(); } } }
+            """
+    }
+
     @Test
     func `A second server on the same directory is refused`() throws {
         let directory = TemporaryDirectory("serve")
