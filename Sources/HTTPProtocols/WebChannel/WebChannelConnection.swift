@@ -23,6 +23,8 @@ package struct WebChannelOrigin: Sendable {
     var address: NetworkAddress?
     /// What the other end says about the client, if it is a trusted proxy.
     var forwarding: Forwarding?
+    /// Bytes that the page chose and the session keeps.
+    var keptBytes: Int { database.utf8.count + (authorization?.utf8.count ?? 0) }
     /// The network that the session counts for; nil if it counts for none.
     var network: NetworkAddress?
 
@@ -174,7 +176,9 @@ package final class WebChannelConnection: TimerTarget, LoopWork, @unchecked Send
             backChannel?.send(output.frame, isLast: output.isLast)
             if output.isLast { forgetBackChannel() }
         }
-        let held = Self.fixedBytes + session.heldBytes + session.overheadBytes + (call?.source?.heldBytes ?? 0)
+        let held =
+            Self.fixedBytes + origin.keptBytes + session.heldBytes + session.overheadBytes
+            + (call?.source?.heldBytes ?? 0)
         let change = held - countedBytes
         countedBytes = held
         if change != 0, !table.count(change), change > 0, !session.isEnded {

@@ -74,6 +74,8 @@ extension RequestError {
 package struct WebChannelPost: Equatable, Sendable {
     /// Messages that one request may have.
     package static let messagesMax = 1_000
+    /// Bytes of the header lines. The session keeps a part of them.
+    static let headersBytesMax = 16 << 10
 
     /// Header lines for the whole session, `Name:value` with CR LF after each; empty after the first request.
     package let headers: String
@@ -98,6 +100,9 @@ package struct WebChannelPost: Equatable, Sendable {
             case "ofs": offset = try WebChannelRequest.number(pair.value, "ofs")
             default: if let index = Self.index(pair.name) { found[index] = pair.value }
             }
+        }
+        guard headers.utf8.count <= Self.headersBytesMax else {
+            throw .invalidArgument("The headers must not have more than \(Self.headersBytesMax) bytes.")
         }
         guard count <= Self.messagesMax else {
             throw .invalidArgument("A request must not have more than \(Self.messagesMax) messages.")

@@ -73,6 +73,13 @@ import Testing
         #expect(post.messages == [Array("{\"database\":\"projects/wcdemo/databases/(default)\"}".utf8)])
     }
 
+    /// A session keeps a part of them: the token of its page.
+    @Test func `Headers in a body are bounded`() throws {
+        let most = String(repeating: "x", count: WebChannelPost.headersBytesMax - 2)
+        #expect(try post("headers=A:\(most)&count=0").headers.hasSuffix("x"))
+        #expect(throws: RequestError.self) { try post("headers=A:\(most)x&count=0") }
+    }
+
     @Test func `Messages have the order of their numbers`() throws {
         let post = try post(
             "req1___data__=b&count=2&ofs=7&req0___data__=%C3%A9%F0%9F%98%80+&req9___data__=x&req0_other=y")
