@@ -113,8 +113,9 @@ struct WebChannelSession {
         let message = ready[readyStart]
         ready[readyStart] = []
         readyStart += 1
-        if readyStart == ready.count {
-            ready.removeAll(keepingCapacity: true)
+        // Also while a message always waits: the page decides that.
+        if 2 * readyStart >= ready.count {
+            ready.removeFirst(readyStart)
             readyStart = 0
         }
         waitingBytes -= message.count

@@ -19,6 +19,8 @@ import Testing
         var isFinished: Bool { value.isFinished }
         var hasBackChannel: Bool { value.hasBackChannel }
         var reply: [UInt8] { value.reply() }
+        /// Places for messages that may be delivered.
+        var placeCount: Int? { (Mirror(reflecting: value).descendant("ready") as? [[UInt8]])?.count }
 
         func receive(_ messages: [[UInt8]], from first: UInt64, now: UInt64 = 0) throws(RequestError) {
             try value.receive(messages, from: first, now: now)
@@ -48,6 +50,15 @@ import Testing
         var all: [String] = []
         while let message = session.takeMessage() { all.append(String(decoding: message, as: UTF8.self)) }
         return all
+    }
+
+    @Test func `Messages that were delivered take no place while others wait`() throws {
+        try session.receive([bytes("m")], from: 0)
+        for number: UInt64 in 1...1_000 {
+            try session.receive([bytes("m")], from: number)
+            #expect(session.takeMessage() != nil)
+        }
+        #expect(session.placeCount == 1)
     }
 
     @Test func `The handshake is the emulator's`() {
