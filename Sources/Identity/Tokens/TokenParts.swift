@@ -36,6 +36,12 @@ struct TokenParts {
         self.signature = signature
     }
 
+    /// The key that a token names; nil if it names none. Reads nothing but the header.
+    static func keyIdentifier(of token: [UInt8]) -> String? {
+        guard token.count <= bytesMax else { return nil }
+        return try? object(token.prefix { $0 != UInt8(ascii: ".") })["kid"]?.text
+    }
+
     private static func object(_ part: ArraySlice<UInt8>) throws(TokenError) -> JSONValue {
         guard let text = Base64URL.decode(part) else { throw .malformed }
         let value: JSONValue
