@@ -106,34 +106,35 @@ extension PendingTimestamp {
     package static func fields(
         _ fields: [UInt8], _ estimates: [PendingTimestamp], readingTimestampsAs reading: TimestampReading
     ) -> [UInt8] {
-        replacing(estimates, in: fields) { estimate in
-            switch reading {
-            case .null: .null
-            case .previous: estimate.previous ?? .null
-            case .ordered: estimate.value(in: fields).map { ordered(at: $0) }
-            }
+        switch reading {
+        case .null: setting(estimates, in: fields) { _ in .null }
+        case .previous: setting(estimates, in: fields) { $0.previous ?? .null }
+        case .ordered: replacing(estimates, in: fields) { ordered(at: $0) }
         }
     }
 
     /// The fields of a document that were read as ``TimestampReading/ordered``, with the local times again.
     static func estimated(_ fields: [UInt8], _ estimates: [PendingTimestamp]) -> [UInt8] {
-        replacing(estimates, in: fields) { estimate in
-            estimate.value(in: fields).map { EncodedValue(.timestamp(localTime(of: $0))) }
-        }
+        replacing(estimates, in: fields) { EncodedValue(.timestamp(localTime(of: $0))) }
     }
 
-    /// - Parameter value: returns the new value of a field; nil leaves it.
-    private static func replacing(
-        _ estimates: [PendingTimestamp], in fields: [UInt8], _ value: (PendingTimestamp) -> EncodedValue?
+    private static func setting(
+        _ estimates: [PendingTimestamp], in fields: [UInt8], _ value: (PendingTimestamp) -> EncodedValue
     ) -> [UInt8] {
         if estimates.isEmpty { return fields }
-        let values = estimates.compactMap { estimate in value(estimate).map { (estimate.path, Optional($0)) } }
-        return (try? FieldEdits.setting(values, in: fields)) ?? fields
+        return (try? FieldEdits.setting(estimates.map { ($0.path, value($0)) }, in: fields)) ?? fields
     }
 
-    private func value(in fields: [UInt8]) -> Value? {
-        guard let bytes = DocumentBytes.value(at: path, in: fields.byteSpan) else { return nil }
-        return try? Value(wire: bytes)
+    /// - Parameter new: returns the new value of a field that has a value.
+    private static func replacing(
+        _ estimates: [PendingTimestamp], in fields: [UInt8], _ new: (Value) -> EncodedValue
+    ) -> [UInt8] {
+        if estimates.isEmpty { return fields }
+        let paths = estimates.map(\.path)
+        let values = zip(paths, DocumentBytes.values(at: paths, in: fields)).compactMap { path, value in
+            value.flatMap { try? Value(wire: $0.span) }.map { (path, Optional(new($0))) }
+        }
+        return (try? FieldEdits.setting(values, in: fields)) ?? fields
     }
 
     // A BSON timestamp is ordered between timestamps and strings, and has room for microseconds. It is never seen
@@ -182,5 +183,16 @@ extension FieldEdits {
         var result = ByteBuffer(capacity: fields.count + bytes.count + 16)
         try FieldEdits(edits).apply(to: fields.byteSpan, values: bytes.bytes, into: &result)
         return result.copyBytes()
+    }
+}
+
+extension DocumentBytes {
+    /// The values of fields of a document in the order of the paths; nil where a field is absent.
+    ///
+    /// - Parameter fields: canonical field entries.
+    static func values(at paths: [FieldPath], in fields: [UInt8]) -> [EncodedValue?] {
+        let ranges = try? FieldRanges.locate(paths, in: fields.byteSpan)
+        return ranges?.map { $0.map { EncodedValue(copying: fields.byteSpan.extracting($0)) } }
+            ?? Array(repeating: nil, count: paths.count)
     }
 }

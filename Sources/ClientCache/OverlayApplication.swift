@@ -94,19 +94,20 @@ struct OverlayApplication: ~Copyable {
     /// The fields that contain the local time after a write.
     private static func estimates(_ write: Write, before document: LocalDocument?) -> [PendingTimestamp] {
         let earlier = document?.estimates ?? []
-        var result = earlier.filter { estimate in
-            guard let mask = write.mask else { return write.kind == .transform && !write.replaces(estimate.path) }
-            return !mask.paths.contains { $0.overlaps(estimate.path) } && !write.replaces(estimate.path)
+        var result: [PendingTimestamp] = []
+        if !earlier.isEmpty, write.mask != nil || write.kind == .transform {
+            var replaced = FieldArea()
+            for path in write.mask?.paths ?? [] { replaced.insert(path) }
+            for transform in write.transforms { replaced.insert(transform.path) }
+            result = earlier.filter { !replaced.overlaps($0.path) }
         }
-        for transform in write.transforms where transform.operation == .requestTime {
-            let path = transform.path
-            var previous: EncodedValue?
-            if let estimate = earlier.first(where: { $0.path == path }) {
-                previous = estimate.previous
-            } else if let document, let value = DocumentBytes.value(at: path, in: document.fields.byteSpan) {
-                previous = EncodedValue(copying: value)
-            }
-            result.append(PendingTimestamp(path: path, previous: previous))
+        let paths = write.transforms.filter { $0.operation == .requestTime }.map(\.path)
+        if paths.isEmpty { return result }
+        var values = DocumentBytes.values(at: paths, in: document?.fields ?? [])
+        let known = Dictionary(earlier.map { ($0.path, $0.previous) }) { first, _ in first }
+        for (index, path) in paths.enumerated() {
+            if let previous = known[path] { values[index] = previous }
+            result.append(PendingTimestamp(path: path, previous: values[index]))
         }
         return result
     }
@@ -119,24 +120,23 @@ struct OverlayApplication: ~Copyable {
         for path in batch.paths {
             let state = state(path)
             if state == .unknown { continue }
-            var earlier: [FieldPath] = []
+            var found: [LocalBatch.Base] = []
+            var earlier = FieldArea()
             for index in batch.writes(of: path) {
                 let write = batch.list.writes[index]
                 // Later increments are based on what this write leaves.
                 if write.kind == .delete || write.kind == .update && write.mask == nil { break }
                 for (position, transform) in write.transforms.enumerated() {
-                    defer { earlier.append(transform.path) }
-                    guard case .increment = transform.operation, !earlier.contains(where: transform.path.overlaps)
-                    else { continue }
-                    var base = LocalBatch.Base(write: index, transform: position, value: nil)
-                    if let fields = state.document?.fields,
-                        let value = DocumentBytes.value(at: transform.path, in: fields.byteSpan)
-                    {
-                        base.value = EncodedValue(copying: value)
+                    if case .increment = transform.operation, !earlier.overlaps(transform.path) {
+                        found.append(LocalBatch.Base(write: index, transform: position, value: nil))
                     }
-                    result.append(base)
+                    earlier.insert(transform.path)
                 }
             }
+            let paths = found.map { batch.list.writes[$0.write].transforms[$0.transform].path }
+            let values = DocumentBytes.values(at: paths, in: state.document?.fields ?? [])
+            for (index, value) in values.enumerated() { found[index].value = value }
+            result += found
         }
         return result.sorted { $0.write < $1.write }
     }
@@ -208,13 +208,6 @@ extension Write {
         return precondition == nil || precondition == .exists(true)
     }
 
-    /// Whether a transform of the write sets the field, or a part of it.
-    fileprivate func replaces(_ path: FieldPath) -> Bool { transforms.contains { $0.path.overlaps(path) } }
-}
-
-extension FieldPath {
-    /// Whether one of two fields contains the other.
-    fileprivate func overlaps(_ other: FieldPath) -> Bool { isPrefix(of: other) || other.isPrefix(of: self) }
 }
 
 extension FieldTransform.Operation {

@@ -1,12 +1,13 @@
 // The local store without a server: the queue, overlays, targets, garbage collection, restarts.
 
 import Basics
-import ClientCache
 import DocumentModel
 import FirestoreMessages
 import QueryEngine
 import TestSupport
 import Testing
+
+@testable import ClientCache
 
 @Suite(.timeLimit(.minutes(20)))
 struct LocalStoreTests: LocalStoreFixture {
@@ -71,6 +72,26 @@ struct LocalStoreTests: LocalStoreFixture {
         #expect(Self.number(try store.state(of: Self.name("a"))) == 5)
         _ = try store.apply([Self.found("a", 5, at: 20)])
         #expect(Self.number(try store.state(of: Self.name("a"))) == 5)
+    }
+
+    @Test
+    func `An area of fields overlaps with what is in one of them, or around it`() throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        print("seed \(seed)")
+        var random = SeededGenerator(seed: seed)
+        func path() throws -> FieldPath {
+            try FieldPath(segments: (0..<1 + random.below(4)).map { _ in random.pick(["a", "b", "c"]) })
+        }
+        for _ in 0..<500 {
+            let paths = try (0..<random.below(4)).map { _ in try path() }
+            var area = FieldArea()
+            for path in paths { area.insert(path) }
+            for _ in 0..<20 {
+                let other = try path()
+                let overlaps = paths.contains { $0.isPrefix(of: other) || other.isPrefix(of: $0) }
+                #expect(area.overlaps(other) == overlaps, "\(paths), \(other)")
+            }
+        }
     }
 
     @Test
