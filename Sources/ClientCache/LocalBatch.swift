@@ -19,7 +19,7 @@ package struct BatchIdentity: Hashable, Sendable {
 /// A batch of the mutation queue.
 ///
 ///     | format, 1 | local time, 8 | session, 16 | sequence, 8 | length | user | base values, varint
-///       | write, varint | transform, varint | is present, 1 | length | value |, for each base value
+///       | write, varint | transform, varint | flags, 1 | length | value |, for each base value
 ///     | request ... |
 ///
 /// Batches of format 1 have no user. Those of format 3 are from before their user was known.
@@ -29,8 +29,10 @@ package struct LocalBatch: Sendable {
     struct Base: Sendable, Equatable {
         var write: Int
         var transform: Int
-        /// Nil if the field was absent.
+        /// Nil if the field was absent, or the document was not known.
         var value: EncodedValue?
+        /// Whether the value was the result of other pending writes.
+        var isOverPending: Bool
     }
 
     /// The position in the queue.
@@ -57,6 +59,8 @@ package struct LocalBatch: Sendable {
     private static let format: UInt8 = 2
     private static let formatWithoutUser: UInt8 = 1
     private static let formatOfUnclaimed: UInt8 = 3
+    private static let presentFlag: UInt8 = 1
+    private static let overPendingFlag: UInt8 = 2
 
     init(
         number: UInt64, identity: BatchIdentity, user: String, isUnclaimed: Bool, request: [UInt8],
@@ -137,7 +141,8 @@ package struct LocalBatch: Sendable {
         for base in bases {
             writer.appendVarint(UInt64(base.write))
             writer.appendVarint(UInt64(base.transform))
-            writer.appendVarint(base.value == nil ? 0 : 1)
+            let presentFlag = base.value == nil ? 0 : Self.presentFlag
+            writer.append(byte: presentFlag | (base.isOverPending ? Self.overPendingFlag : 0))
             writer.appendVarint(UInt64(base.value?.bytes.count ?? 0))
             if let value = base.value { writer.append(value.bytes) }
         }
@@ -163,10 +168,13 @@ package struct LocalBatch: Sendable {
             for _ in 0..<(try reader.varint()) {
                 let write = Int(truncatingIfNeeded: try reader.varint())
                 let transform = Int(truncatingIfNeeded: try reader.varint())
-                let isPresent = try reader.varint() != 0
+                let flags = UInt8(truncatingIfNeeded: try reader.varint())
                 let value = try reader.lengthDelimited()
                 bases.append(
-                    Base(write: write, transform: transform, value: isPresent ? EncodedValue(copying: value) : nil))
+                    Base(
+                        write: write, transform: transform,
+                        value: flags & Self.presentFlag != 0 ? EncodedValue(copying: value) : nil,
+                        isOverPending: flags & Self.overPendingFlag != 0))
             }
             let request = [UInt8](copying: stored.extracting(reader.position..<stored.byteCount))
             self.init(

@@ -27,8 +27,8 @@ extension LocalStore {
         var states: [(MaybeDocument, wasPending: Bool)] = []
         for location in locations { states.append((try visibleState(location), isPending(location.path))) }
         if batch.hasTransforms {
-            let seen = Dictionary(uniqueKeysWithValues: zip(batch.paths, states.map(\.0)))
-            batch.bases = OverlayApplication.bases(of: batch) { path in seen[path] ?? .unknown }
+            let seen = Dictionary(uniqueKeysWithValues: zip(batch.paths, states))
+            batch.bases = OverlayApplication.bases(of: batch) { path in seen[path] ?? (.unknown, false) }
         }
         remember(batch)
         users.note(batch)

@@ -57,8 +57,11 @@ struct OverlayApplication: ~Copyable {
     /// The document with the values on which the transforms of its writes are based.
     private func based(_ batch: LocalBatch, _ writes: [Int], _ state: MaybeDocument) -> MaybeDocument {
         if batch.bases.isEmpty { return state }
+        let isPending = state.document?.hasPendingWrites ?? false
         let values = writes.flatMap { index in
             batch.bases(of: index).compactMap { base -> (FieldPath, EncodedValue?)? in
+                // Writes before it have been claimed since then, and it adds to them.
+                if isPending, !base.isOverPending { return nil }
                 let transforms = batch.list.writes[index].transforms
                 return transforms.indices.contains(base.transform)
                     ? (transforms[base.transform].path, base.value) : nil
@@ -114,12 +117,14 @@ struct OverlayApplication: ~Copyable {
 
     /// The values on which the local results of a new batch's increments are based.
     ///
-    /// - Parameter state: returns what the program sees of the document at a path now.
-    static func bases(of batch: LocalBatch, _ state: ([UInt8]) -> MaybeDocument) -> [LocalBatch.Base] {
+    /// - Parameter state: returns what the program sees of the document at a path before the batch, and whether it had
+    ///   pending writes.
+    static func bases(
+        of batch: LocalBatch, _ state: ([UInt8]) -> (MaybeDocument, wasPending: Bool)
+    ) -> [LocalBatch.Base] {
         var result: [LocalBatch.Base] = []
         for path in batch.paths {
-            let state = state(path)
-            if state == .unknown { continue }
+            let (state, wasPending) = state(path)
             var found: [LocalBatch.Base] = []
             var earlier = FieldArea()
             for index in batch.writes(of: path) {
@@ -128,7 +133,8 @@ struct OverlayApplication: ~Copyable {
                 if write.kind == .delete || write.kind == .update && write.mask == nil { break }
                 for (position, transform) in write.transforms.enumerated() {
                     if case .increment = transform.operation, !earlier.overlaps(transform.path) {
-                        found.append(LocalBatch.Base(write: index, transform: position, value: nil))
+                        found.append(
+                            LocalBatch.Base(write: index, transform: position, value: nil, isOverPending: wasPending))
                     }
                     earlier.insert(transform.path)
                 }

@@ -74,6 +74,20 @@ struct LocalStoreTests: LocalStoreFixture {
         #expect(Self.number(try store.state(of: Self.name("a"))) == 5)
     }
 
+    @Test(arguments: [false, true])
+    func `An increment of an unknown document counts once when the server's document has it`(mustExist: Bool) throws {
+        let store = try Self.open()
+        let request = Self.request([("a", .add(5))], mustExist: mustExist)
+        let (number, _) = try store.enqueue(request, identity: Self.identity(1))
+        #expect(Self.number(try store.state(of: Self.name("a"))) == (mustExist ? nil : 5))
+        // As in the Apple SDK: based on nothing, whatever the server's document has.
+        _ = try store.apply([Self.found("a", 6, at: 20)])
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 5)
+        let result = WriteResult(updateMicroseconds: 20, transformResults: [EncodedValue(.integer(6))])
+        _ = try store.acknowledge(number, results: [result], commitMicroseconds: 20)
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 6)
+    }
+
     @Test
     func `An area of fields overlaps with what is in one of them, or around it`() throws {
         let seed = UInt64.random(in: 0 ... .max)

@@ -87,6 +87,23 @@ struct LocalUsersTests: LocalStoreFixture {
     }
 
     @Test
+    func `An increment from before the user is known adds to the pending ones of that user`() throws {
+        let store = try Self.open(directory.path)
+        _ = try store.use(user: "ada")
+        _ = try store.apply([Self.found("a", 1, at: 10)])
+        _ = try write(store, "a", .add(1), 1)
+        _ = try store.use(user: "bob")
+        store.close()
+        for _ in 0..<2 {
+            let again = try Self.open(directory.path)
+            if again.user == "bob" { _ = try write(again, "a", .add(10), 2) }
+            _ = try again.use(user: "ada")
+            #expect(try number(again, "a") == 12)
+            again.close()
+        }
+    }
+
+    @Test
     func `The first user who is known changes the documents of other writes only`() throws {
         let store = try Self.open(directory.path)
         _ = try store.use(user: "ada")
