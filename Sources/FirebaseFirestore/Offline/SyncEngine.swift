@@ -112,10 +112,12 @@ final class SyncEngine: @unchecked Sendable {
 
     /// The time of the server's last consistent state. The reply to a write may come after a state that contains it.
     private var stateMicroseconds: UInt64 = 0
-    /// Documents that the server is being asked for because of limbo.
+    /// Documents that the server is being asked for because of limbo, or because they are held.
     private var resolving: Set<UTF8Text> = []
     /// Documents that the server was asked for since its last consistent state.
     private var asked: Set<UTF8Text> = []
+    /// Whether the server is asked after a pause for documents that are held.
+    private var isWaitingForHeld = false
     /// The events with which the reads on their way began.
     var readsInFlight: Set<Int> = []
     /// Names of documents whose writes were acknowledged while reads were on their way, and when.
@@ -581,8 +583,9 @@ final class SyncEngine: @unchecked Sendable {
     /// Documents that the server is asked for at a time.
     private static let limboMax = 100
 
-    /// Writes of documents were acknowledged: one that the last state of the server does not have is in limbo.
+    /// Writes of documents were acknowledged: one that the last state of the server does not have is in limbo, or held.
     func resolveLimbo(after acknowledged: [String]) {
+        waitForHeld()
         if limboChannels.isEmpty { return }
         asked.subtract(acknowledged.map { UTF8Text($0) })
         resolveLimbo()
@@ -599,7 +602,28 @@ final class SyncEngine: @unchecked Sendable {
         if names.isEmpty { return }
         // One that stays in limbo although it exists is asked for again when the server has sent something, and one for
         // which there is no answer after a pause.
-        names.subtract(asked)
+        ask(for: names.subtracting(asked))
+    }
+
+    /// Asks the server after a pause for the documents that are held now and then. It sends most of them before.
+    private func waitForHeld() {
+        if isWaitingForHeld || dueChannels.isEmpty { return }
+        guard let last = heldOutsideTargets.max(by: { $0.time < $1.time })?.time else { return }
+        isWaitingForHeld = true
+        queue.async(after: Self.pause) { [weak self] in
+            guard let self else { return }
+            isWaitingForHeld = false
+            if isClosed { return }
+            ask(for: Set(heldOutsideTargets.lazy.filter { $0.time <= last }.map(\.name)))
+            waitForHeld()
+        }
+    }
+
+    private var heldOutsideTargets: [(name: UTF8Text, time: UInt64)] {
+        dueChannels.values.flatMap { $0.view.heldOutsideTarget.map { ($0.key, $0.value) } }
+    }
+
+    private func ask(for names: Set<UTF8Text>) {
         let wanted = names.subtracting(resolving).prefix(max(0, Self.limboMax - resolving.count))
         if wanted.isEmpty { return }
         resolving.formUnion(wanted)

@@ -95,6 +95,10 @@ struct SyncView {
     /// Whether there are such documents.
     var hasLimbo: Bool { isCurrent && !(uncovered?.isEmpty ?? true) }
 
+    /// Held documents that are not in the target, each with the time of its commit in microseconds. If another client
+    /// has undone the write, the server may send nothing about them for a long time.
+    var heldOutsideTarget: [UTF8Text: UInt64] { held.filter { !remoteNames.contains($0.key) } }
+
     /// Whether ``apply(_:snapshotMicroseconds:stateMicroseconds:store:)`` has something to do even without changes of
     /// documents.
     var isDue: Bool { hasNewTarget || !held.isEmpty || !withdrawn.isEmpty }

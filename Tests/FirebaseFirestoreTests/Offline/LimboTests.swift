@@ -40,6 +40,30 @@ struct LimboTests {
     }
 
     @Test
+    func `An acknowledged document that another client deletes before the server looks does not stay`() async throws {
+        let database = ScriptedDatabase()
+        let server = try FakeServer { call in
+            // The state of the target stays the same, so nothing is sent.
+            if call.method == .listen { return .openStream(ListenScript.listing(at: 1_000_000)) }
+            let reaction = database.react(to: call)
+            if call.method == .commit { database.remove("projects/p/databases/(default)/documents/c/a") }
+            return reaction
+        }
+        let firestore = TestFirestore.make(host: server.address, project: "p")
+        let shown = Mutex<[String]>([])
+        firestore.collection("c").addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+            guard let snapshot else { return }
+            let ids = snapshot.documents.map { "\($0.documentID)\($0.metadata.hasPendingWrites ? " pending" : "")" }
+            shown.withLock { $0.append("\(ids) \(snapshot.metadata.isFromCache)") }
+        }
+        try await eventually("the server's state") { shown.withLock { $0.last } == "[] false" }
+        try await firestore.document("c/a").setData([:])
+        let last = ["[\"a pending\"] false", "[] false"]
+        try await eventually("the document is gone") { shown.withLock { $0.suffix(2) == last[...] } }
+        try await firestore.terminate()
+    }
+
+    @Test
     func `Of several documents the one that may not be read leaves, and comes back when the server sends it`()
         async throws
     {
