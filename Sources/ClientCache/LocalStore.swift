@@ -6,6 +6,7 @@ internal import Indexing
 internal import MemoryEngine
 package import Storage
 internal import StorageEngines
+internal import Synchronization
 
 /// What a client keeps of one database, in memory or in a directory.
 ///
@@ -490,12 +491,15 @@ package final class LocalStore {
 }
 
 extension LocalStore {
+    /// One thread of the process at a time removes directories: the others would find them in use.
+    private static let removal = Mutex(())
+
     /// Removes the directory of a store with everything in it.
     ///
     /// - Throws: FAILED_PRECONDITION if it is in use; INTERNAL if files cannot be removed.
     package static func remove(directory: String) throws(RequestError) {
         do throws(StorageError) {
-            try StorageEngine.remove(directory: directory)
+            try removal.withLock { (_) throws(StorageError) in try StorageEngine.remove(directory: directory) }
         } catch {
             throw error.code == .locked
                 ? RequestError(.failedPrecondition, "Another process uses the cache in \(directory).")

@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import FirestoreMessages
+import Foundation
 import QueryEngine
 import TestSupport
 import Testing
@@ -350,6 +351,33 @@ struct LocalStoreTests: LocalStoreFixture {
             #expect(error.message.contains("\(Self.database)"))
         }
         #expect(Self.number(try Self.open(path).state(of: Self.name("a"))) == 1)
+    }
+
+    @Test
+    func `Removals at once all succeed, and a store that opens meanwhile has its directory to itself`() throws {
+        let path = directory.path(of: "removed")
+        @Sendable func use() throws {
+            let store = try Self.open(path)
+            _ = try store.enqueue(Self.request([("a", .set(1))]), identity: Self.identity(1))
+            #expect(Self.number(try store.state(of: Self.name("a"))) == 1)
+            store.close()
+        }
+        for _ in 0..<50 {
+            try use()
+            DispatchQueue.concurrentPerform(iterations: 4) { thread in
+                do {
+                    if thread < 3 { try LocalStore.remove(directory: path) } else { try use() }
+                } catch let error as RequestError where error.code == .failedPrecondition {
+                    // The store is open, or its directory is being removed.
+                } catch {
+                    Issue.record(error)
+                }
+            }
+        }
+        DispatchQueue.concurrentPerform(iterations: 4) { _ in
+            #expect(throws: Never.self) { try LocalStore.remove(directory: path) }
+        }
+        #expect(!FileManager.default.fileExists(atPath: path))
     }
 
     @Test

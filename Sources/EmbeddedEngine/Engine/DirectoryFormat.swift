@@ -43,7 +43,12 @@ package enum DirectoryFormat {
         try checkOwner(of: Self.path(in: directory), in: directory)
         while true {
             try Directory.create(directory)
-            let file = try File(path, flags: O_RDWR | O_CREAT)
+            let file: File
+            do throws(StorageError) { file = try File(path, flags: O_RDWR | O_CREAT) } catch {
+                // Another engine was removing the directory.
+                if !Directory.exists(directory) { continue }
+                throw error
+            }
             guard try file.tryLock() else { throw inUse(directory) }
             // The process that had the lock may have removed the file before it gave the lock back. Then others would
             // make a new file, and not see this lock.

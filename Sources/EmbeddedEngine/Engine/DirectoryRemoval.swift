@@ -11,15 +11,17 @@ extension EmbeddedEngine {
     package static func remove(directory: String) throws(StorageError) {
         guard Directory.exists(directory) else { return }
         let lock = try DirectoryFormat.lock(directory)
-        try removeContents(of: directory)
+        try removeContents(of: directory, except: DirectoryFormat.lockName)
+        // The last file: where it is missing, another engine makes its own, and uses the directory.
+        try Directory.removeFile("\(directory)/\(DirectoryFormat.lockName)")
         withExtendedLifetime(lock) {}
-        guard unsafe rmdir(directory) == 0 || errno == ENOENT else {
+        guard unsafe rmdir(directory) == 0 || [ENOENT, ENOTEMPTY, EEXIST].contains(errno) else {
             throw .system(errno, "cannot remove the directory", file: directory)
         }
     }
 
-    private static func removeContents(of directory: String) throws(StorageError) {
-        for name in try Directory.names(in: directory) {
+    private static func removeContents(of directory: String, except kept: String? = nil) throws(StorageError) {
+        for name in try Directory.names(in: directory) where name != kept {
             let path = "\(directory)/\(name)"
             if unsafe unlink(path) == 0 || errno == ENOENT { continue }
             guard errno == EISDIR || errno == EPERM else { throw .system(errno, "cannot remove", file: path) }
