@@ -70,6 +70,107 @@ struct ListenerTests {
         #expect(database.stop())
     }
 
+    @Test(arguments: TestBackend.allCases)
+    func `Callbacks add and remove listeners, their own and others, and write`(backend: TestBackend) async throws {
+        let database = try backend.start()
+        let firestore = TestFirestore.make(host: database.host, project: "listeners")
+        let collection = firestore.collection("c")
+        let log = Calls<String>()
+        let registrations = Mutex<[String: any ListenerRegistration]>([:])
+        @Sendable func keep(_ name: String, _ registration: any ListenerRegistration) {
+            registrations.withLock { $0[name] = registration }
+        }
+        @Sendable func remove(_ name: String) { registrations.withLock { $0[name] }?.remove() }
+        let isKept = DispatchSemaphore(value: 0)
+        keep(
+            "victim",
+            collection.addSnapshotListener { snapshot, _ in log.append("victim \(snapshot?.count ?? -1)") })
+        try await eventually("the first snapshot") { log.last == "victim 0" }
+        keep(
+            "first",
+            collection.addSnapshotListener { snapshot, _ in
+                isKept.wait()
+                log.append("first \(snapshot?.count ?? -1)")
+                remove("victim")
+                keep(
+                    "second",
+                    collection.order(by: "n").addSnapshotListener { snapshot, _ in
+                        log.append("second \(snapshot?.count ?? -1)")
+                        guard snapshot?.isEmpty == false else { return }
+                        remove("second")
+                        keep(
+                            "sync",
+                            firestore.addSnapshotsInSyncListener {
+                                log.append("sync")
+                                remove("sync")
+                                collection.document("y").setData(["n": 2], completion: nil)
+                                collection.document("y").addSnapshotListener { snapshot, _ in
+                                    log.append("third \(snapshot?.get("n") as? Int ?? -1)")
+                                }
+                            })
+                    })
+                collection.document("x").setData(["n": 1]) { error in log.append("written \(error == nil)") }
+                remove("first")
+            })
+        isKept.signal()
+        try await eventually("the last listener") { log.all.contains("third 2") }
+        try await firestore.waitForPendingWrites()
+        try await firestore.terminate()
+        // Its last calls of the program.
+        firestore.settings.dispatchQueue.sync {}
+        let all = log.all
+        #expect(all.count { $0.hasPrefix("victim") } == 1)
+        #expect(all.count { $0.hasPrefix("first") } == 1)
+        #expect(all.count { $0 == "written true" } == 1)
+        #expect(all.count { $0 == "second 1" } == 1)
+        #expect(!all.contains("second 2"))
+        #expect(all.count { $0 == "sync" } == 1)
+        #expect(database.stop())
+    }
+
+    @Test
+    func `Calls of the lifecycle may come at once`() async throws {
+        let database = try TestBackend.server.start()
+        let cache = directory.path(of: "cache")
+        for round in 0..<5 {
+            let firestore = TestFirestore.make(host: database.host, project: "lifecycle", cache: cache)
+            firestore.collection("c").addSnapshotListener { _, _ in }
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<40 {
+                    group.addTask {
+                        switch number % 5 {
+                        case 0: try? await firestore.disableNetwork()
+                        case 1: try? await firestore.enableNetwork()
+                        case 2: firestore.document("c/\(round)-\(number)").setData(["n": number], completion: nil)
+                        case 3: firestore.waitForPendingWrites { _ in }
+                        default:
+                            do {
+                                try await firestore.clearPersistence()
+                                Issue.record("cleared while it is in use")
+                            } catch FirestoreErrorCode.failedPrecondition {
+                            } catch { Issue.record(error) }
+                        }
+                    }
+                }
+            }
+            try await firestore.enableNetwork()
+            try await firestore.waitForPendingWrites()
+            #expect(try await firestore.collection("c").getDocuments(source: .server).count == 8 * (round + 1))
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<10 {
+                    group.addTask {
+                        do {
+                            try await firestore.terminate()
+                            if number % 2 == 1 { try await firestore.clearPersistence() }
+                        } catch { Issue.record(error) }
+                    }
+                }
+            }
+            #expect(!FileManager.default.fileExists(atPath: cache))
+        }
+        #expect(database.stop())
+    }
+
     @Test
     func `A query with a limit: changes with their indexes, over kill -9 of the server`() async throws {
         let server = try start()
