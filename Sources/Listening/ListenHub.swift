@@ -269,7 +269,7 @@ package final class ListenHub {
         targets.router.route(change) { target, before, now in
             let changed = document ?? ChangedDocument(path: [UInt8](copying: change.path))
             document = changed
-            target.session.note(changed, target, version: change.version, before, now)
+            target.session.note(changed, target, version: change.version, matches: now)
         }
     }
 

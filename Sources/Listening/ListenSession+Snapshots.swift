@@ -136,7 +136,7 @@ extension ListenSession {
         target.isBeingRead = false
         hold(comparison.differences.count)
         for difference in comparison.differences {
-            let hit = PendingChanges.Hit(target: target, matchedBefore: true, matches: difference.isResult)
+            let hit = PendingChanges.Hit(target: target, matches: difference.isResult)
             snapshot.entries.append(PendingChanges.Entry(document: difference.document, first: hit))
         }
     }
@@ -178,7 +178,7 @@ extension ListenSession {
         var changed: [Target] = []
         var left: [Target] = []
         entry.forEachHit { hit in
-            if hit.matches { changed.append(hit.target) } else if hit.matchedBefore { left.append(hit.target) }
+            if hit.matches { changed.append(hit.target) } else { left.append(hit.target) }
         }
         if changed.isEmpty, left.isEmpty { return }
         guard let document = try hub.shared.document(entry.document, at: snapshot.version, reader) else {

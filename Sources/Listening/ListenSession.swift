@@ -308,9 +308,7 @@ package final class ListenSession {
     // MARK: Changes
 
     /// Notes a change that concerns a target of this session.
-    func note(
-        _ document: ChangedDocument, _ target: Target, version: UInt64, _ matchedBefore: Bool, _ matches: Bool
-    ) {
+    func note(_ document: ChangedDocument, _ target: Target, version: UInt64, matches: Bool) {
         if let query = target.windowQuery {
             guard target.windowBase == nil, isAffected(target, query) else { return }
             target.windowBase = version - 1
@@ -318,7 +316,7 @@ package final class ListenSession {
         } else {
             if staleBase != nil { return }
             let count = pending.entries.count
-            pending.note(document, target, version: version, matchedBefore: matchedBefore, matches: matches)
+            pending.note(document, target, version: version, matches: matches)
             hold(pending.entries.count - count)
             if count >= hub.limits.changes || hub.heldChanges > hub.limits.allChanges { forgetPending() }
         }

@@ -8,9 +8,7 @@ struct PendingChanges {
     /// What the changes of a document mean for one target.
     struct Hit {
         let target: Target
-        /// Whether the document matched before the first change.
-        let matchedBefore: Bool
-        /// Whether it matches after the last change.
+        /// Whether the document matches after the last change. If not, it matched before it, or between two changes.
         var matches: Bool
     }
 
@@ -33,17 +31,14 @@ struct PendingChanges {
 
     var isEmpty: Bool { entries.isEmpty }
 
-    /// Notes a change that concerns a target.
+    /// Notes a change that concerns a target: the document matched before it, or matches after it.
     ///
     /// - Parameters:
     ///   - version: the version of the commit.
-    ///   - matchedBefore: whether the document matched before this change.
-    ///   - matches: whether it matches after it.
-    mutating func note(
-        _ document: ChangedDocument, _ target: Target, version: UInt64, matchedBefore: Bool, matches: Bool
-    ) {
+    ///   - matches: whether the document matches after the change.
+    mutating func note(_ document: ChangedDocument, _ target: Target, version: UInt64, matches: Bool) {
         if base == nil { base = version - 1 }
-        let hit = Hit(target: target, matchedBefore: matchedBefore, matches: matches)
+        let hit = Hit(target: target, matches: matches)
         guard let position = position(of: document.path) else {
             return append(Entry(document: document, first: hit))
         }

@@ -54,6 +54,24 @@ struct ListenSessionTests {
         #expect(try messages() == ["delete c/b [1]", "noChange []"])
     }
 
+    /// The client that wrote it holds its write until the server says something of the document.
+    @Test
+    func `A document that enters and leaves between two snapshots is sent as one that left`() throws {
+        try client.listen(1, to: Self.query { $0.filter = .field(n, .greaterThan, EncodedValue(.integer(0))) })
+        try client.listen(2, to: Self.query())
+        _ = try messages()
+        try harness.set("c/a", ["n": .integer(1)])
+        try harness.delete("c/a")
+        #expect(try messages() == ["delete c/a [1, 2]", "noChange []"])
+        try harness.set("c/b", ["n": .integer(1)])
+        try harness.set("c/b", ["n": .integer(0)])
+        #expect(try messages() == ["change c/b [2] removed [1]", "noChange []"])
+        // What no target has ever matched.
+        try harness.set("d/a", ["n": .integer(1)])
+        try harness.delete("d/a")
+        #expect(try messages() == [])
+    }
+
     private let n = try! FieldPath("n")
 
     @Test

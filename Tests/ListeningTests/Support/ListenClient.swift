@@ -24,6 +24,8 @@ final class ListenClient {
         let subject: Subject
         /// Documents with their update times, as of the last snapshot.
         var documents: [String: UInt64] = [:]
+        /// Documents that have entered and left since the last snapshot.
+        var passed: Set<String> = []
         var isCurrent = false
         var isAdded = false
         /// Whether the server has sent RESET on this stream.
@@ -195,7 +197,8 @@ final class ListenClient {
         guard isAdded(id) else { return }
         let isQuery = if case .query = staged[id]?.subject { true } else { false }
         let known = staged[id]?.documents.removeValue(forKey: path)
-        #expect(known != nil || !isQuery, "\(path) was removed from target \(id), which does not have it")
+        if known != nil || !isQuery { return }
+        #expect(staged[id]?.passed.insert(path).inserted ?? false, "\(path) was removed twice from target \(id)")
     }
 
     private func apply(_ change: ListenResponse.TargetChange) throws {
@@ -241,6 +244,7 @@ final class ListenClient {
     private func applySnapshot(_ time: UInt64) throws {
         snapshots += 1
         readTime = time
+        for id in staged.keys { staged[id]?.passed = [] }
         targets = staged
         for (id, state) in targets where state.isCurrent {
             let expected = try harness.results(of: state.subject, at: time)
