@@ -1,5 +1,6 @@
 // Rules, ready to judge.
 
+internal import Basics
 package import Expressions
 
 /// A set of security rules, compiled once.
@@ -19,7 +20,7 @@ package final class Ruleset: Sendable {
     package let tree: ExpressionTree
     /// The place of each expression in the text.
     let ranges: [SourceRange]
-    let matches: [MatchNode]
+    let matches: MatchBlocks
     /// Statements of `match` blocks whose paths end in a wildcard, by their places in ``statements``.
     let statementsAfterWildcards: Set<Int>
     /// The variables and the results of all functions.
@@ -41,8 +42,8 @@ package final class Ruleset: Sendable {
     }
 
     private init(_ source: SourceText, _ compiler: inout RulesCompiler) throws(InvalidRules) {
-        matches = compiler.compile()
-        statementsAfterWildcards = Set(matches.flatMap(\.statementsAfterWildcards))
+        matches = MatchBlocks(compiler.compile())
+        statementsAfterWildcards = Set(matches.all.flatMap(\.statementsAfterWildcards))
         let diagnostics = Self.reported(compiler.diagnostics)
         if diagnostics.contains(where: { $0.severity == .error }) { throw InvalidRules(diagnostics: diagnostics) }
         self.source = source
@@ -111,12 +112,12 @@ final class MatchNode: Sendable {
     let pattern: [PatternSegment]
     /// Its `allow` statements and its nested blocks in the order of the text; statements first.
     let statements: [Int]
-    let children: [MatchNode]
+    let children: MatchBlocks
 
     init(pattern: [PatternSegment], statements: [Int], children: [MatchNode]) {
         self.pattern = pattern
         self.statements = statements
-        self.children = children
+        self.children = MatchBlocks(children)
     }
 }
 
@@ -128,6 +129,44 @@ extension MatchNode {
             case .capture, .glob: statements
             case .literal, nil: []
             }
-        return own + children.flatMap(\.statementsAfterWildcards)
+        return own + children.all.flatMap(\.statementsAfterWildcards)
+    }
+}
+
+/// The blocks of one level, in the order of the text. Of many, those that begin with a text are found by it: what a
+/// judgement costs does not depend on the number of collections that have rules.
+struct MatchBlocks: Sendable {
+    let all: [MatchNode]
+    /// Places of blocks in ``all`` by the text that their paths begin with.
+    private var named: [UTF8Text: [Int]] = [:]
+    /// Places of the blocks that must be looked at for every path.
+    private var others: [Int] = []
+
+    /// As many are looked at one after the other.
+    private static let unnamedMax = 8
+
+    init(_ all: [MatchNode]) {
+        self.all = all
+        for (place, node) in all.enumerated() {
+            if all.count > Self.unnamedMax, case .literal(let text)? = node.pattern.first {
+                named[UTF8Text(text), default: []].append(place)
+            } else {
+                others.append(place)
+            }
+        }
+    }
+
+    /// Calls `body` with each block whose path may begin with a segment; false if `body` ended it.
+    func allSatisfy(beginningWith segment: String?, _ body: (MatchNode) -> Bool) -> Bool {
+        let named = segment.flatMap { self.named[UTF8Text($0)] } ?? []
+        var (nextNamed, nextOther) = (0, 0)
+        while nextNamed < named.count || nextOther < others.count {
+            let isNamed =
+                nextNamed < named.count && (nextOther == others.count || named[nextNamed] < others[nextOther])
+            let place = isNamed ? named[nextNamed] : others[nextOther]
+            if isNamed { nextNamed += 1 } else { nextOther += 1 }
+            if !body(all[place]) { return false }
+        }
+        return true
     }
 }

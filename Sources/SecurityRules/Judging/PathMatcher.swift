@@ -35,9 +35,13 @@ struct PathMatcher {
     let visit: (Int, [Operand]) -> Bool
 
     /// Visits the statements in the order of the text; false if `visit` ended it.
-    func run(_ nodes: [MatchNode]) -> Bool {
+    func run(_ blocks: MatchBlocks) -> Bool {
         var captures: [Operand] = []
-        return nodes.allSatisfy { match($0, 0, at: 0, &captures) }
+        return match(blocks, at: 0, &captures)
+    }
+
+    private func match(_ blocks: MatchBlocks, at: Int, _ captures: inout [Operand]) -> Bool {
+        blocks.allSatisfy(beginningWith: at < target.count ? target[at].text : nil) { match($0, 0, at: at, &captures) }
     }
 
     /// Matches the pattern of a block from one of its segments on with the target from an offset on.
@@ -62,7 +66,7 @@ struct PathMatcher {
             return match(node, segment + 1, at: at + 1, taking: value, &captures)
         case .glob:
             // In version 1 it takes all that is left, one segment at least; in version 2 it does if nothing follows.
-            let isLast = segment == node.pattern.count - 1 && node.children.isEmpty
+            let isLast = segment == node.pattern.count - 1 && node.children.all.isEmpty
             let first = version == .one ? max(target.count, at + 1) : isLast ? target.count : at
             guard first <= target.count else { return true }
             for end in first...target.count {
@@ -91,7 +95,7 @@ struct PathMatcher {
         if at == target.count {
             for statement in node.statements where !visit(statement, captures) { return false }
         }
-        return node.children.allSatisfy { match($0, 0, at: at, &captures) }
+        return match(node.children, at: at, &captures)
     }
 }
 

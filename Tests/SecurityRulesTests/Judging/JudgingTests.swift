@@ -1,5 +1,6 @@
 // Judgements: paths, documents, limits, what a verdict has.
 
+import Basics
 import DocumentModel
 import Expressions
 import Testing
@@ -64,6 +65,27 @@ struct JudgingTests {
             """
         let verdict = try Ruleset(text).judge(request(path: ["a", "1"]))
         #expect(verdict.isAllowed && verdict.allowsSiblings == isSo)
+    }
+
+    @Test(arguments: UInt64(1)..<9)
+    func `Of many blocks those that fit a path are looked at, in the order of the text`(seed: UInt64) throws {
+        func rules(_ patterns: [String]) -> String {
+            let blocks = patterns.map { "match \($0) { allow get: if false; }" }.joined(separator: "\n")
+            return "rules_version = '2'; service cloud.firestore { match /databases/{d}/documents {\n\(blocks)\n} }"
+        }
+        var random = SplitMix64(seed: seed)
+        let known = [
+            "/a/{x}", "/a/1", "/b/{x}", "/{c}/{x}", "/{c}/1", "/{x=**}", "/%C3%A9/{x}", "/e%CC%81/{x}", "/a/{x}/b/{y}",
+        ]
+        let patterns = try (0..<40).map { _ in try #require(known.randomElement(using: &random)) }
+        let ruleset = try Ruleset(rules(patterns))
+        let alone = try Dictionary(uniqueKeysWithValues: known.map { ($0, try Ruleset(rules([$0]))) })
+        for path in [["a", "1"], ["b", "2"], ["é", "1"], ["e\u{301}", "1"], ["a", "1", "b", "1"], ["none", "1"]] {
+            let expected = patterns.indices.filter { place in
+                !(alone[patterns[place]]?.judge(request(path: path)).statements.isEmpty ?? true)
+            }
+            #expect(ruleset.judge(request(path: path)).statements.map(\.index) == expected, "\(path)")
+        }
     }
 
     @Test
