@@ -266,10 +266,10 @@ package final class ListenHub {
         if store.isHidden(database: change.database, at: change.version) { return }
         targets.judged.forEachPart(restingOn: change.path) { $0.target.session.noteChange(under: $0) }
         var document: ChangedDocument?
-        targets.router.route(change) { target, before, now in
+        targets.router.route(change) { target, matches in
             let changed = document ?? ChangedDocument(path: [UInt8](copying: change.path))
             document = changed
-            target.session.note(changed, target, version: change.version, matches: now)
+            target.session.note(changed, target, version: change.version, matches: matches)
         }
     }
 

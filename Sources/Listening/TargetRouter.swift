@@ -86,11 +86,11 @@ struct TargetRouter {
 
     /// Calls `body` for each target that a change concerns.
     ///
-    /// - Parameter body: gets the target, and whether the document matched before and matches now.
-    mutating func route(_ change: StoreChange, _ body: (Target, _ before: Bool, _ now: Bool) -> Void) {
+    /// - Parameter body: gets the target, and whether the document matches now. If not, it matched before.
+    mutating func route(_ change: StoreChange, _ body: (Target, _ matches: Bool) -> Void) {
         changes += 1
         if !documents.isEmpty, let targets = documents[ByteKey(copying: change.path)] {
-            for target in targets { body(target, change.existedBefore, change.existsAfter) }
+            for target in targets { body(target, change.existsAfter) }
         }
         if !collections.isEmpty, let index = collections[ByteKey(copying: change.collection)] {
             route(change, index, body)
@@ -101,7 +101,7 @@ struct TargetRouter {
     }
 
     private func route(
-        _ change: StoreChange, _ index: QueryIndex, _ body: (Target, _ before: Bool, _ now: Bool) -> Void
+        _ change: StoreChange, _ index: QueryIndex, _ body: (Target, _ matches: Bool) -> Void
     ) {
         let visit = changes
         let indexes = ChangeIndexes(change, queryCount: index.queries.count)
@@ -115,7 +115,7 @@ struct TargetRouter {
             let now = change.existsAfter && matcher.matches(path: change.path, fields: change.after, by: indexes.after)
             guard before || now else { return }
             query.noteSortKeys(of: change, by: indexes, before, now)
-            for target in query.targets { body(target, before, now) }
+            for target in query.targets { body(target, now) }
         }
     }
 }

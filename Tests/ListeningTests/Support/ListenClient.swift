@@ -169,12 +169,12 @@ final class ListenClient {
                 let known = staged[id]?.documents.updateValue(update, forKey: path)
                 #expect(known != update, "\(path) was sent twice to target \(id)")
             }
-            for id in change.removedTargets { remove(path, id) }
+            for id in change.removedTargets { try remove(path, id) }
         case .documentDelete(let removal), .documentRemove(let removal):
             let path = String(removal.name.dropFirst(harness.name("").count))
             noteTime(removal.readTime)
             for id in removal.removedTargets { try expectAllowed(id) }
-            for id in removal.removedTargets { remove(path, id) }
+            for id in removal.removedTargets { try remove(path, id) }
         case .filter(let filter):
             guard isAdded(filter.target) else { return }
             #expect(staged[filter.target]?.documents.count == Int(filter.count))
@@ -193,12 +193,18 @@ final class ListenClient {
         #expect(isAllowed, "a message of target \(id), \(subject)")
     }
 
-    private func remove(_ path: String, _ id: Int32) {
+    private func remove(_ path: String, _ id: Int32) throws {
         guard isAdded(id) else { return }
         let isQuery = if case .query = staged[id]?.subject { true } else { false }
         let known = staged[id]?.documents.removeValue(forKey: path)
-        if known != nil || !isQuery { return }
+        guard known == nil, isQuery, let subject = staged[id]?.subject else { return }
         #expect(staged[id]?.passed.insert(path).inserted ?? false, "\(path) was removed twice from target \(id)")
+        // States before the retention are not readable.
+        let oldest = harness.store.oldestReadTime
+        let hasPassed = try harness.commitTimes.reversed().prefix { $0 > readTime }.contains { time in
+            try time < oldest || harness.results(of: subject, at: time)[path] != nil
+        }
+        #expect(hasPassed, "\(path) was removed from target \(id), which did not have it")
     }
 
     private func apply(_ change: ListenResponse.TargetChange) throws {

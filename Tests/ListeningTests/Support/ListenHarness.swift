@@ -36,7 +36,9 @@ final class ListenHarness {
     /// Wake-ups of the hub so far.
     let wakeUps: WakeUps
     /// The commit time of the last commit.
-    private(set) var acknowledged: UInt64 = 0
+    var acknowledged: UInt64 { commitTimes.last ?? 0 }
+    /// Of all commits of ``commit(_:)``, in microseconds.
+    private(set) var commitTimes: [UInt64] = []
 
     /// Whether the storage engine under test has files.
     static let hasFiles =
@@ -137,7 +139,7 @@ final class ListenHarness {
         let done = Monitor<Result<CommitResult, RequestError>?>(nil)
         store.commit(CommitRequest(writes: list)) { result in done.update { $0 = result } }
         clock.advance(milliseconds: 1)
-        acknowledged = try done.wait { $0 }.get().commitMicroseconds
+        commitTimes.append(try done.wait { $0 }.get().commitMicroseconds)
         return acknowledged
     }
 
