@@ -213,7 +213,6 @@ extension Write {
         guard kind == .update || kind == .transform else { return false }
         return precondition == nil || precondition == .exists(true)
     }
-
 }
 
 extension FieldTransform.Operation {

@@ -34,8 +34,7 @@ package struct IndexDefinitions: Sendable {
     ///   - collectionID: without a path.
     ///   - database: the number that stands for the database in keys.
     package func indexes(of collectionID: RawSpan, in database: UInt32) -> [DeclaredIndex] {
-        if all.isEmpty { return [] }
-        return groups.value(of: collectionID, in: database) ?? []
+        groups.value(of: collectionID, in: database) ?? []
     }
 
     /// Takes a definition in its new state; nil removes it.

@@ -25,32 +25,32 @@ import Testing
     func `Indexes are found by their collection group, whatever was declared, changed and dropped`(
         seed: UInt64
     ) throws {
-        var random = SplitMix64(seed: seed)
+        var random = SeededGenerator(seed: seed)
         var definitions = IndexDefinitions()
         var model: [DeclaredIndex] = []
         for round in 0..<300 {
-            let database = UInt32.random(in: 1...3, using: &random)
-            let number = UInt64.random(in: 1...12, using: &random)
+            let database = UInt32(1 + random.below(3))
+            let number = UInt64(1 + random.below(12))
             let known = model.first { $0.database == database && $0.number == number }
-            let field = try FieldPath("f\(Int.random(in: 0..<3, using: &random))")
-            let isForSearches = Int.random(in: 0..<4, using: &random) == 0
+            let field = try FieldPath("f\(random.below(3))")
+            let isForSearches = random.oneIn(4)
             // A number stays with its index.
             let index =
                 known
                 ?? DeclaredIndex(
                     number: number, database: database,
                     shape: IndexShape(
-                        collectionID: ["a", "b", "ab", "é"].randomElement(using: &random) ?? "a",
-                        isGroup: Bool.random(using: &random),
+                        collectionID: random.pick(["a", "b", "ab", "é"]),
+                        isGroup: random.oneIn(2),
                         parts: isForSearches ? [] : [IndexShape.Part(field: field, kind: .ascending)],
                         search: isForSearches ? IndexShape.SearchPart(texts: [field], language: .english) : nil),
                     state: IndexState(phase: .building))
             model.removeAll { $0.database == database && $0.number == number }
-            if Int.random(in: 0..<3, using: &random) == 0 {
+            if random.oneIn(3) {
                 definitions.set(index, nil)
             } else {
                 var changed = index
-                changed.state = IndexState(phase: Bool.random(using: &random) ? .complete : .clearing)
+                changed.state = IndexState(phase: random.oneIn(2) ? .complete : .clearing)
                 definitions.set(index, changed.state)
                 model.append(changed)
             }

@@ -139,10 +139,10 @@ struct MatchBlocks: Sendable {
     let all: [MatchNode]
     /// Places of blocks in ``all`` by the text that their paths begin with.
     private var named: [UTF8Text: [Int]] = [:]
-    /// Places of the blocks that must be looked at for every path.
+    /// Places of the blocks that are compared with every path.
     private var others: [Int] = []
 
-    /// As many are looked at one after the other.
+    /// So many blocks are compared with a path one after the other.
     private static let unnamedMax = 8
 
     init(_ all: [MatchNode]) {
