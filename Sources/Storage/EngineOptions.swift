@@ -88,8 +88,13 @@ package struct EngineOptions: Sendable {
     /// Entries of a group in `scannedSpaces` that are enough for a batch. Cursors merge all batches of a memtable.
     package var batchEntriesMin = 1024
 
-    /// Time without commits after which the memtable is checkpointed and its memory released. 0 disables this.
+    /// Time without commits after which the memtable is checkpointed. 0 disables this.
     package var idleCheckpointMicroseconds: UInt64 = 2_000_000
+
+    /// Time for which the memory of memtables is kept after the last checkpoint of one that was at least a quarter
+    /// full. Fresh memory can cost more than what a commit does with it, above all in a virtual machine, whose host
+    /// takes back within seconds what a process returns.
+    package var memoryKeptMicroseconds: UInt64 = 60_000_000
 
     /// Time from a checkpoint or merge that failed to the next attempt, in microseconds. After errors other than a full
     /// disk it doubles with each failure, up to 32 times.

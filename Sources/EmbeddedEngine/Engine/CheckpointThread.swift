@@ -32,6 +32,8 @@ final class CheckpointThread {
     /// The end of the last sweep or of the last attempt.
     private var lastSweepNanoseconds: UInt64 = 0
     private var hasMemoryToFree = false
+    /// Until when the memory of a released memtable is kept for the next one.
+    private var memoryKeptUntilNanoseconds: UInt64 = 0
     /// Whether the current checkpoint started because there were no commits.
     private var isIdleCheckpoint = false
 
@@ -98,7 +100,7 @@ final class CheckpointThread {
         }
         if progress.frozen == nil, !progress.isGroupOpen {
             if core.registry.viewForUpdate.active.isEmpty {
-                if isIdle(progress, now) {
+                if now >= memoryKeptUntilNanoseconds {
                     core.registry.keepSpare(false)
                     if core.releaseRecycled(&progress) { hasMemoryToFree = true }
                 }
@@ -109,8 +111,8 @@ final class CheckpointThread {
                 if progress.isClosed { return .stop }
             } else if isFreezeDue(progress, now) {
                 isIdleCheckpoint = isIdle(progress, now)
-                // Else the memory that is kept would become the active memtable's, for as long as the engine is idle.
-                if isIdleCheckpoint { core.registry.keepSpare(false) }
+                // Else the memory that is kept would become the active memtable's, which few commits follow.
+                if now >= memoryKeptUntilNanoseconds { core.registry.keepSpare(false) }
                 nextSpaceCheckNanoseconds = now + Self.retryAfterNanoseconds
                 do throws(StorageError) {
                     try core.freeze(&progress)
@@ -212,9 +214,7 @@ extension CheckpointThread {
     private func checkpoint(_ memtable: Memtable) {
         guard waitUntilPublished(memtable.versionMax) else { return }
         let start = SystemClock.monotonicNanoseconds()
-        // One that has grown during a long checkpoint would keep too much.
-        core.registry.keepSpare(
-            !isIdleCheckpoint && memtable.byteCount <= core.options.memtableBytesMax * 5 / 4)
+        keepMemory(of: memtable, start)
         var checkpoint = Checkpoint(core: core, memtable: memtable)
         do throws(StorageError) {
             try checkpoint.run(logStart: core.log.trimPosition(after: memtable.versionMax))
@@ -238,6 +238,16 @@ extension CheckpointThread {
         hasMemoryToFree = !core.registry.reclaim()
         core.merging.update { $0.hasChanged = true }
         core.settleSpace()
+    }
+
+    /// Decides whether the memory of a memtable that is written is kept for the next one.
+    private func keepMemory(of memtable: Memtable, _ now: UInt64) {
+        let most = core.options.memtableBytesMax
+        if memtable.byteCount >= most / 4 {
+            memoryKeptUntilNanoseconds = now + core.options.memoryKeptMicroseconds * 1000
+        }
+        // One that has grown during a long checkpoint would keep too much.
+        core.registry.keepSpare(now < memoryKeptUntilNanoseconds && memtable.byteCount <= most * 5 / 4)
     }
 
     /// Waits until everything in a frozen memtable is durable.

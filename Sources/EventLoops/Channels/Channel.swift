@@ -5,11 +5,11 @@
 // connection between two frames holds no memory. A frame too large for that gets a separate buffer, which grows with
 // the bytes that arrive.
 //
-// Writing. The driver appends to `output`, a buffer from the loop's pool. At the end of the turn `flush` tries to write
-// it at once; what the socket does not take becomes `inFlight` and libuv finishes it, while new output gathers in
-// another buffer. When more than `highWaterBytes` wait, the channel is congested: the driver stops producing and no
-// more is read, until what is in flight has left. A reader that takes nearly nothing for `stallMilliseconds` is
-// dropped, as is one for which more than `outputBytesMax` has gathered.
+// Writing. The driver appends to `output`, a buffer from the loop's pool. At the end of the turn, or of the iteration
+// with `gathersOutput`, `flush` tries to write it at once; what the socket does not take becomes `inFlight` and libuv
+// finishes it, while new output gathers in another buffer. When more than `highWaterBytes` wait, the channel is
+// congested: the driver stops producing and no more is read, until what is in flight has left. A reader that takes
+// nearly nothing for `stallMilliseconds` is dropped, as is one for which more than `outputBytesMax` has gathered.
 //
 // Output that is long, as a streaming reply, is made in shares of the loop (`needsWork`). So is what input asks for
 // beyond a slice of time.
@@ -115,6 +115,9 @@ package struct ChannelLimits: Sendable {
     private static let lingerMilliseconds: UInt64 = 2_000
 
     let limits: ChannelLimits
+    /// Whether the output is sent at the end of the iteration, not of the turn: for a channel that the turns of many
+    /// others write to.
+    package var gathersOutput = false
     let hot = Confined(Hot())
     // Owner: this object; used by one write at a time, and freed in `deinit`, when libuv has let go of it.
     private let writeRequest: UnsafeMutablePointer<uv_write_t>
@@ -409,7 +412,7 @@ package struct ChannelLimits: Sendable {
         putOutput(writer)
     }
 
-    /// Has `produce` and `flush` called when the turn ends.
+    /// Has `produce` and `flush` called when the turn ends, or the iteration with ``gathersOutput``.
     package func needsSettling() {
         guard !hot.state.isUnsettled else { return }
         hot.state.isUnsettled = true

@@ -49,6 +49,8 @@ package protocol TimerTarget: AnyObject {
     private var wheel: TimerWheel<DueTimer>
     private var tickerDue: UInt64 = .max
     private let unsettled = Confined<[Channel]>([])
+    /// Those that are settled at the end of the iteration.
+    private let gathering = Confined<[Channel]>([])
     private let longWork = Confined(LongWork())
     private var jobs: [Job] = []
     private var nextJob = 0
@@ -226,6 +228,7 @@ package protocol TimerTarget: AnyObject {
         wheel = TimerWheel(slots: 1)
         waitObservers = []
         longWork.state.rotation.removeAll()
+        gathering.state.removeAll()
         jobs = []
         withExtendedLifetime((timers, observers, work, left)) {}
     }
@@ -267,8 +270,11 @@ package protocol TimerTarget: AnyObject {
 
     // MARK: Turns
 
-    /// Settles the channel once at the end of this turn. The caller ensures that it is not in the list yet.
-    func needsSettling(_ channel: Channel) { unsettled.state.append(channel) }
+    /// Settles the channel once at the end of this turn, or of the iteration if it gathers output. The caller ensures
+    /// that it does not wait for that yet.
+    func needsSettling(_ channel: Channel) {
+        if channel.gathersOutput { gathering.state.append(channel) } else { unsettled.state.append(channel) }
+    }
 
     /// Every callback from libuv begins with this.
     @inline(__always)
@@ -297,10 +303,19 @@ package protocol TimerTarget: AnyObject {
     /// The iteration has done all it does, and the loop is about to wait or to look whether more has come.
     private func willWait() {
         for observer in waitObservers { observer() }
+        settleGathering()
         guard iterationStart.state != 0 else { return }
         let now = nanoseconds
         longestIteration.record(now &- iterationStart.state, now: now)
         iterationStart.state = 0
+    }
+
+    private func settleGathering() {
+        while !gathering.state.isEmpty {
+            beginTurn()
+            swap(&unsettled.state, &gathering.state)
+            endTurn()
+        }
     }
 
     /// The longest iteration of the last one to two minutes, in nanoseconds: for so long something that had come may

@@ -25,6 +25,10 @@ package struct ClientConfiguration: Sendable {
     /// Unsent bytes and slow servers.
     package var channel = ChannelLimits(highWaterBytes: 1 << 20, outputBytesMax: 1 << 30, stallMilliseconds: 60_000)
 
+    /// Whether the requests of an iteration of the loop leave in one write: for a connection that forwards what many
+    /// others bring.
+    package var gathersRequests = false
+
     package init() {}
 
     var settings: Settings {

@@ -341,6 +341,7 @@ package final class ClientConnection: @unchecked Sendable {
             phase = .connected
             self.channel = channel
             channel.driver = self
+            channel.gathersOutput = configuration.gathersRequests
             guard secure(channel) else { return }
             let settings = session.settings
             let credential = credential

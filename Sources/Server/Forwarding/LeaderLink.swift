@@ -141,6 +141,7 @@ final class LeaderLink: CallForwarder {
         configuration.connectMilliseconds = 5_000
         configuration.keepAliveMilliseconds = 5_000
         configuration.keepAliveTimeoutMilliseconds = 5_000
+        configuration.gathersRequests = true
         configuration.tls = server.tls
         configuration.credential = server.credential
         connectionCount += 1

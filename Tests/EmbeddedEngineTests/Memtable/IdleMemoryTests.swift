@@ -17,6 +17,7 @@ import Testing
     func `An idle engine has no memory of earlier memtables`(further: Int) throws {
         var options = EngineOptions.small
         options.idleCheckpointMicroseconds = 200_000
+        options.memoryKeptMicroseconds = 400_000
         options.logSegmentBytes = 1 << 20
         let store = try Store(directory.path, options)
         for number in 0..<Self.burst + further {

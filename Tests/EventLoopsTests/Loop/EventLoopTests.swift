@@ -1,5 +1,7 @@
 // What a loop keeps, and for how long.
 
+import Basics
+import Glibc
 import Testing
 
 @testable import EventLoops
@@ -13,6 +15,56 @@ import Testing
 
         func work() { loop.needsWork(self) }
         func timerFired(_ token: UInt64) {}
+    }
+
+    /// Passes what comes on to another channel.
+    private final class Relay: ChannelDriver {
+        private let target: Channel
+        /// Bytes that waited at the target each time that something came.
+        private(set) var waiting: [Int] = []
+
+        init(to target: Channel) { self.target = target }
+
+        func received(_ bytes: RawSpan) -> ReceiveProgress {
+            waiting.append(target.pendingBytes)
+            target.write { $0.append(bytes) }
+            return ReceiveProgress(consumed: bytes.byteCount)
+        }
+
+        func produce() {}
+        func channelClosed(_ reason: CloseReason) {}
+    }
+
+    /// A channel of the loop, and the descriptor of its other end.
+    private static func makePair(_ loop: EventLoop) throws -> (channel: Channel, peer: Int32) {
+        var ends: [Int32] = [-1, -1]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        return (try #require(Channel(adopting: ends[0], loop: loop, limits: ChannelLimits())), ends[1])
+    }
+
+    @Test(arguments: [false, true])
+    func `Output leaves at the end of each turn, or of the iteration if it is gathered`(isGathered: Bool) throws {
+        let loop = EventLoop()
+        let target = try Self.makePair(loop)
+        target.channel.gathersOutput = isGathered
+        let relay = Relay(to: target.channel)
+        let sources = try (0..<2).map { _ in try Self.makePair(loop) }
+        for source in sources {
+            #expect(write(source.peer, "abc", 3) == 3)
+            source.channel.driver = relay
+            source.channel.startReading()
+        }
+        loop.run { relay.waiting.count == 2 }
+        #expect(relay.waiting == [0, isGathered ? 3 : 0])
+        // The next iteration begins with what was gathered, and has nothing to wait for.
+        loop.execute {}
+        loop.run { target.channel.pendingBytes == 0 }
+        var bytes = [UInt8](repeating: 0, count: 7)
+        #expect(read(target.peer, &bytes, 7) == 6)
+        for (channel, peer) in sources + [target] {
+            channel.close(.finished)
+            close(peer)
+        }
     }
 
     @Test func `A loop that has stopped holds none of its work`() {
