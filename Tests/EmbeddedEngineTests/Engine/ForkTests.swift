@@ -137,19 +137,19 @@ struct ForkTests {
         try expectClean(first.directory)
         first.remove()
         #expect(!FileManager.default.fileExists(atPath: first.directory))
-        // What a process left that was killed; a name that only begins as one does.
+        // What a process left that was killed; a name that only begins as one does; forks of others.
         let abandoned = directory.path(of: "data.fork-1-1")
+        let others = ["data.fork-2031-05", "data.fork-test", "data.forks"]
         try FileManager.default.createDirectory(atPath: "\(abandoned)/data/runs", withIntermediateDirectories: true)
-        try FileManager.default.createDirectory(
-            atPath: directory.path(of: "data.forks"), withIntermediateDirectories: true)
+        for name in others { _ = try store.engine.fork(to: directory.path(of: name)) }
         let third = try TemporaryFork(of: data)
         #expect(!FileManager.default.fileExists(atPath: abandoned))
         #expect(FileManager.default.fileExists(atPath: second.directory))
-        #expect(FileManager.default.fileExists(atPath: directory.path(of: "data.forks")))
         second.remove()
         third.remove()
         try store.engine.close()
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["data", "data.forks"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["data"] + others)
+        for name in others { try expectClean(directory.path(of: name)) }
     }
 
     @Test
@@ -164,7 +164,9 @@ struct ForkTests {
         try expectClean(fork.directory)
         #expect(!FileManager.default.fileExists(atPath: abandoned))
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["data"])
-        #expect(throws: StorageError.self) { try store.engine.fork(to: "\(data)/copy") }
+        for name in ["copy", "fork-copy", "fork-1-1", "fork-1-1/data/copy"] {
+            #expect(throws: StorageError.self) { try store.engine.fork(to: "\(data)/\(name)") }
+        }
         fork.remove()
         #expect(!FileManager.default.fileExists(atPath: fork.directory))
         try store.engine.close()
