@@ -56,6 +56,13 @@ export function end() {
 }
 
 /**
+ * A member of a message as JSON has it: JavaScript writes a zero without its sign.
+ * @param {string} _
+ * @param {any} member
+ */
+function withSign(_, member) { return Object.is(member, -0) ? "-0.0" : member; }
+
+/**
  * @param {string} method
  * @param {string} path
  * @param {any} [body]
@@ -72,7 +79,7 @@ async function send(method, path, body, headers, signal) {
     {
       method,
       headers: fields,
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined ? undefined : JSON.stringify(body, withSign),
       credentials: "omit",
       cache: "no-store",
       signal,

@@ -42,7 +42,7 @@ export function askValue(options) {
     const problem = h("p.problem", { role: "alert" });
     const conflict = h("div", {});
     /** @type {HTMLTextAreaElement|HTMLSelectElement} */
-    let input = control(options.value ? editableText(options.value) : "");
+    let input = control(options.value ? editableText(options.value, options.database) : "");
 
     /** @param {string} text */
     function control(text) {

@@ -95,20 +95,25 @@ export function textOf(value, max = 200) {
  * @param {number|string} value
  */
 function doubleText(value) {
-  const text = String(value);
+  const text = numberText({ doubleValue: value });
   return /^-?\d+$/.test(text) ? text + ".0" : text;
 }
 
 /** @param {Value} value */
-function numberText(value) { return String(value.doubleValue ?? value.integerValue); }
+function numberText(value) {
+  const number = value.doubleValue ?? value.integerValue;
+  return Object.is(number, -0) ? "-0.0" : String(number);
+}
 
 /**
  * What a person edits: the whole value, which `parse` reads.
  * @param {Value} value
+ * @param {string} database in which the value is
  */
-export function editableText(value) {
+export function editableText(value, database) {
   switch (kindOf(value)) {
     case "string": return value.stringValue;
+    case "reference": return referenceText(value.referenceValue, database);
     case "bytes": return hexOf(value.bytesValue ?? "", Infinity);
     case "vector": return (vectorOf(value) ?? []).map(numberText).join(", ");
     case "array": return writeJSON(toLine(value), 2);
@@ -129,7 +134,7 @@ export function parse(kind, text, database) {
   switch (kind) {
     case "string": return { stringValue: text };
     case "integer": return { integerValue: integerOf(trimmed) };
-    case "double": return { doubleValue: doubleOf(trimmed) };
+    case "double": return doubleValue(doubleOf(trimmed));
     case "boolean":
       if (trimmed !== "true" && trimmed !== "false") throw new Error("Write true or false.");
       return { booleanValue: trimmed === "true" };
@@ -139,9 +144,7 @@ export function parse(kind, text, database) {
     case "geo point": return { geoPointValue: geoPointOf(trimmed) };
     case "bytes": return { bytesValue: bytesOf(trimmed) };
     case "vector": return vectorValue(
-      trimmed.replace(/^\[|\]$/g, "").split(",").map((part) => part.trim()).filter((part) => part !== "").map(
-        (part) => Number(doubleOf(part)),
-      ),
+      trimmed.replace(/^\[|\]$/g, "").split(",").map((part) => part.trim()).filter((part) => part !== "").map(doubleOf),
     );
     default: {
       const value = fromLine(readJSON(trimmed || (kind === "array" ? "[]" : "{}")), database);
@@ -161,17 +164,31 @@ function integerOf(text) {
   return number.toString();
 }
 
-/**
- * @param {string} text
- * @returns {number|string}
- */
+/** @param {string} text */
 function doubleOf(text) {
-  if (["NaN", "Infinity", "-Infinity"].includes(text)) return text;
-  if (text === "" || !/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text)) throw new Error(
+  if (["NaN", "Infinity", "-Infinity"].includes(text)) return Number(text);
+  if (!/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text)) throw new Error(
     "Write a number, NaN, Infinity or -Infinity.",
   );
-  return Object.is(Number(text), -0) ? "-0.0" : Number(text);
+  return finite(text);
 }
+
+/**
+ * The double of a text that is a number.
+ * @param {string} text
+ */
+function finite(text) {
+  const number = Number(text);
+  if (!Number.isFinite(number)) throw new Error(`${text} is too large for a double.`);
+  return number;
+}
+
+/**
+ * JSON has no other numbers than finite ones.
+ * @param {number} number
+ * @returns {Value}
+ */
+function doubleValue(number) { return { doubleValue: Number.isFinite(number) ? number : String(number) }; }
 
 const timestampForm = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d{1,9})?\s*(Z|[+-]\d\d:\d\d)?$/i;
 
@@ -182,7 +199,9 @@ const timestampForm = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d{1,9})?\s*(
 function timestampOf(text) {
   const parts = timestampForm.exec(text);
   const moment = parts && new Date(`${parts[1]}T${parts[2]}${parts[3] ?? ":00"}${(parts[5] ?? "Z").toUpperCase()}`);
-  if (!parts || !moment || Number.isNaN(moment.getTime())) throw new Error(
+  // JavaScript takes the 30th of February for a day of March.
+  const isDay = moment && !Number.isNaN(moment.getTime()) && new Date(parts[1]).toISOString().startsWith(parts[1]);
+  if (!isDay) throw new Error(
     "Write a time such as 2026-01-31T12:00:00.5+01:00; without a zone it is UTC.",
   );
   return moment.toISOString().slice(0, 19) + (parts[4] ?? "") + "Z";
@@ -232,10 +251,7 @@ export function vectorValue(numbers) {
     mapValue: {
       fields: {
         __type__: { stringValue: "__vector__" },
-        value: { arrayValue: { values: numbers.map(
-          // JSON has no other numbers than finite ones.
-          (number) => ({ doubleValue: Number.isFinite(number) ? number : String(number) }),
-        ) } },
+        value: { arrayValue: { values: numbers.map(doubleValue) } },
       },
     },
   };
@@ -265,6 +281,16 @@ export function nameOf(path, database) {
   return `${database}/documents/${segments.join("/")}`;
 }
 
+/**
+ * The text of a reference that `nameOf` reads: its path, or its full name where the path means another document.
+ * @param {string} name
+ * @param {string} database
+ */
+function referenceText(name, database) {
+  const path = pathOf(name);
+  return nameOf(path, database) === name ? path : name;
+}
+
 /** @param {string} path */
 export function lastSegment(path) { return path.slice(path.lastIndexOf("/") + 1); }
 
@@ -290,7 +316,7 @@ class Digits { constructor(/** @type {string} */ text) { this.text = text; } }
 class Real {
   constructor(/** @type {number} */ value) { this.value = value; }
 
-  get text() { return Object.is(this.value, -0) ? "-0.0" : doubleText(this.value); }
+  get text() { return doubleText(this.value); }
 }
 
 /**
@@ -320,7 +346,7 @@ export function readJSON(text) {
   return JSON.parse(indexed, (_, value) => {
     if (typeof value !== "number") return value;
     const number = numbers[value];
-    return /[.eE]/.test(number) ? new Real(Number(number)) : new Digits(number);
+    return /[.eE]/.test(number) ? new Real(finite(number)) : new Digits(number);
   });
 }
 
@@ -349,9 +375,9 @@ export function toLine(value) {
   switch (kindOf(value)) {
     case "string": return value.stringValue;
     case "integer": return new Digits(String(value.integerValue));
-    case "double": return typeof value.doubleValue === "string" && value.doubleValue !== "-0.0"
+    case "double": return typeof value.doubleValue === "string"
       ? { $double: value.doubleValue }
-      : new Real(Number(value.doubleValue));
+      : new Real(value.doubleValue);
     case "boolean": return value.booleanValue;
     case "timestamp": return { $timestamp: value.timestampValue };
     case "reference": return { $reference: value.referenceValue };
@@ -360,7 +386,7 @@ export function toLine(value) {
     };
     case "bytes": return { $bytes: value.bytesValue ?? "" };
     case "vector": return {
-      $vector: (vectorOf(value) ?? []).map((number) => toLine({ doubleValue: doubleOf(numberText(number)) })),
+      $vector: (vectorOf(value) ?? []).map((number) => toLine(doubleValue(Number(numberText(number))))),
     };
     case "array": return elementsOf(value).map(toLine);
     case "map": {
@@ -384,7 +410,7 @@ export function fromLine(json, database) {
   if (typeof json === "boolean") return { booleanValue: json };
   if (typeof json === "string") return { stringValue: json };
   if (json instanceof Digits) return { integerValue: integerOf(json.text) };
-  if (json instanceof Real) return { doubleValue: Object.is(json.value, -0) ? "-0.0" : json.value };
+  if (json instanceof Real) return doubleValue(json.value);
   if (Array.isArray(json)) return { arrayValue: { values: json.map((element) => fromLine(element, database)) } };
   const names = Object.keys(json);
   if (names.length === 1 && names[0].startsWith("$")) return specialOf(names[0], json[names[0]], database);
@@ -410,7 +436,7 @@ function specialOf(name, json, database) {
     member instanceof Digits ? member.text : member instanceof Real ? member.value : member?.$double ?? NaN,
   );
   switch (name) {
-    case "$double": return { doubleValue: doubleOf(String(json)) };
+    case "$double": return doubleValue(doubleOf(String(json)));
     case "$timestamp": return { timestampValue: timestampOf(String(json)) };
     case "$reference": return { referenceValue: nameOf(String(json), database) };
     case "$geoPoint": return { geoPointValue: geoPointOf(json.map(number).join(",")) };

@@ -660,7 +660,8 @@ function documentColumn(app, path) {
             ? h("span.text", {}, short(value.stringValue, 240))
             : kind === "vector"
               ? `${short(textOf(value))} (${counted((vectorOf(value) ?? []).length, "dimension")})`
-              : short(textOf(value, 240), 240),
+              // A reference is to another database here.
+              : short(kind === "reference" ? value.referenceValue : textOf(value, 240), 240),
       );
     const row = h("div.field-row", {},
       h("button.disclosure", {
@@ -1142,8 +1143,11 @@ function importCollection(app, path) {
   input.click();
 }
 
+/** What one request of an import has: a server takes requests of 10 MiB. */
+const importMax = { documents: 500, characters: 1 << 20 };
+
 /**
- * Stores the lines of a file, 500 in a request.
+ * Stores the lines of a file.
  * @param {App} app
  * @param {string} path of the collection
  * @param {Blob} file
@@ -1155,6 +1159,7 @@ export async function importFile(app, path, file) {
     let stored = 0;
     /** @type {any[]} */
     let writes = [];
+    let characters = 0;
     const flush = async () => {
       if (!writes.length) return;
       const answer = await rest.batchWrite(app.database, writes);
@@ -1162,6 +1167,7 @@ export async function importFile(app, path, file) {
       if (failed) throw new Error(`${stored} documents are stored; then: ${failed.message}`);
       stored += writes.length;
       writes = [];
+      characters = 0;
       bar.show(`${stored.toLocaleString("en")} of ${lines.length.toLocaleString("en")} lines`);
     };
     for (const [index, line] of lines.entries()) {
@@ -1176,7 +1182,8 @@ export async function importFile(app, path, file) {
           },
         });
       } catch (error) { throw new Error(`Line ${index + 1}: ${/** @type {Error} */ (error).message}`); }
-      if (writes.length === 500) await flush();
+      characters += line.length;
+      if (writes.length === importMax.documents || characters > importMax.characters) await flush();
     }
     await flush();
     notify(`${counted(stored, "document")} imported.`);

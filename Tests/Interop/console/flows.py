@@ -274,6 +274,51 @@ def flow_values_are_edited_as_their_types(context):
 
 
 @short
+def flow_values_that_are_saved_unchanged_stay_the_same(context):
+    """The editor, and a copy of a document, keep values that JavaScript or a path alone do not have."""
+    context.start()
+
+    def vector(*numbers):
+        return {"mapValue": {"fields": {
+            "__type__": text("__vector__"), "value": {"arrayValue": {"values": [{"doubleValue": number} for number in numbers]}}}}}
+
+    fields = {
+        "other": {"referenceValue": "projects/demo/databases/other/documents/users/ada"},
+        "looks": {"referenceValue": f"{DATABASE}/documents/projects/one"}, "zero": {"doubleValue": -0.0},
+        "vector": vector(-0.0, 1.5), "list": {"arrayValue": {"values": [{"doubleValue": -0.0}, text("x")]}},
+        "place": {"geoPointValue": {"latitude": -0.0, "longitude": 1.5}}, "infinite": {"doubleValue": "-Infinity"}}
+    context.set("things/one", fields)
+    # Python loses the sign of a zero in JSON too.
+    def stored(path):
+        command = [context.binary, "get", "--address", f"127.0.0.1:{context.server.port}", "--project", "demo", path]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split(",", 1)[1]
+
+    expected = stored("things/one")
+    assert expected.count("-0.0") == 4, expected
+    page = context.page(f"#/data?db={DATABASE}&path=things/one")
+    page.text("projects/demo/databases/other/documents/users/ada")
+    commits = "performance.getEntriesByType('resource').filter(({ name }) => name.includes(':commit')).length"
+    for number, name in enumerate(("other", "looks", "zero", "vector", "list"), 1):
+        page.click(".field-row button", f"Edit {name}")
+        page.until("document.querySelector('dialog[open]') !== null", "the dialog")
+        page.click("dialog[open] button", "Save")
+        page.until(f"{commits} === {number}", f"the answer to the commit of {name}")
+    assert stored("things/one") == expected, stored("things/one")
+    # A copy is made of what the page has read.
+    page.click("button", "Duplicate, rename, export, delete")
+    page.click("dialog[open] button", "Duplicate")
+    page.fill("dialog[open] input", "copy")
+    page.click("dialog[open] button", "Save")
+    until(lambda: context.get("things/copy") is not None, "the copy")
+    assert stored("things/copy") == expected, stored("things/copy")
+    # What no double and no day has is refused, with its cause.
+    refused = page.run(
+        "import('/console/values.js').then(({ parse }) => [['double', '1e999'], ['map', '{\"a\": 1e999}'], ['timestamp', '2026-02-30T00:00:00Z']]"
+        ".map(([kind, text]) => { try { return parse(kind, text, 'projects/p/databases/d'); } catch (error) { return error.message; } }))")
+    assert refused[0] == refused[1] == "1e999 is too large for a double." and refused[2].startswith("Write a time"), refused
+
+
+@short
 def flow_conflict_is_shown(context):
     """A value that another writer changes while it is edited is shown beside one's own."""
     context.start()
@@ -713,6 +758,21 @@ def flow_palette_and_keys(context):
     page.until("document.activeElement !== null", "a focus")
     page.size(390, 800)
     page.until("document.documentElement.scrollWidth <= 390", "the page fits a narrow screen")
+
+
+@short
+def flow_large_documents_are_imported(context):
+    """The lines of a file are stored in requests that a server takes, whatever their size."""
+    context.start()
+    page = context.page(f"#/data?db={DATABASE}")
+    page.until("document.querySelector('h1, h2') !== null", "the page")
+    page.run(
+        "import('/console/view-data.js').then(({ importFile }) => {"
+        " const line = (_, n) => JSON.stringify({ __name__: `d${n}`, text: 'y'.repeat(60_000) });"
+        f" return importFile({{ database: {json.dumps(DATABASE)} }}, 'large', new Blob([Array.from({{ length: 250 }}, line).join('\\n')]));"
+        " })")
+    page.text("250 documents imported.")
+    assert context.get("large/d0") is not None and context.get("large/d249") is not None
 
 
 def flow_recursive_delete_asks_for_the_path(context):
