@@ -472,13 +472,15 @@ import Testing
     }
 
     /// An archive with at least two bases, and commits after the first.
-    private func archiveWithBases(_ model: inout Model, clock: UInt64 = 1_000_000) throws -> ArchivedStore {
+    private func archiveWithBases(
+        _ model: inout Model, rounds: UInt64 = 2, clock: UInt64 = 1_000_000
+    ) throws -> ArchivedStore {
         let archived = try ArchivedStore(data, archive: archive) { settings in
             settings.clock = { clock }
             settings.retentionMilliseconds = 1 << 40
             settings.baseMilliseconds = 0
         }
-        for start in [1, 101] as [UInt64] {
+        for start in stride(from: 1, to: 100 * rounds, by: 100) {
             // More than a file of records that is replaced.
             try commit(start...(start + 99), to: archived, &model, bytes: 6_000)
             try waitUntil("there is a base of the round") {
@@ -535,6 +537,29 @@ import Testing
         #expect(gone?.message.contains("begins with version \(newest)") == true)
         #expect(gone?.message.contains("removed during the restore") == true)
         #expect(!FileManager.default.fileExists(atPath: restored))
+    }
+
+    @Test func `Damaged files that no restore needs any more are removed with the others`() throws {
+        var model = Model()
+        try archiveWithBases(&model, rounds: 4).close()
+        let catalogue = try ArchiveCatalogue(archive)
+        let base = try #require(catalogue.bases.first { !$0.isEmpty })
+        let (first, last) = (catalogue.files[0], try #require(catalogue.files.last))
+        let newest = try #require(catalogue.bases.last)
+        #expect(last.number > first.number + 2 && base != newest)
+        for path in [
+            ArchiveFormat.recordFile(first.number + 1, in: archive),
+            ArchiveFormat.baseDirectory(base.number, in: archive) + "/BASE",
+        ] {
+            var bytes = Files.read(path)
+            bytes[20] ^= 1
+            Files.write(bytes, to: path)
+        }
+        #expect(try ArchiveCheck.run(archive).count == 2)
+        _ = try ArchiveRetention.prune(archive, before: .max)
+        #expect(try ArchiveCheck.run(archive) == [])
+        #expect(try ArchiveCatalogue(archive).bases == [newest])
+        try expectRestored(model, upTo: 400, from: archive, to: restored)
     }
 
     @Test func `What is pruned during a check is not missing`() throws {

@@ -27,12 +27,12 @@ package struct ArchiveCatalogue: Sendable {
     package private(set) var problems: [StorageError] = []
     /// Numbers of bases that are being written, or were when a process ended.
     private(set) var unfinishedBases: [UInt64] = []
-    /// The highest number of a base, complete, damaged or not.
-    private(set) var lastBaseNumber: UInt64 = 0
+    /// Numbers of all bases, complete, damaged or not, ascending.
+    private(set) var baseNumbers: [UInt64] = []
     /// The last file of records, if it is not complete: it was being written when a process ended.
     private(set) var unfinishedRecords: UInt64?
-    /// The highest number of a file of records, damaged or not.
-    private(set) var lastNumber: UInt64 = 0
+    /// Numbers of all files of records, damaged or not, ascending.
+    private(set) var recordNumbers: [UInt64] = []
 
     /// - Throws: `unsupportedFormat` if the directory is not an archive, `corrupt`, `inputOutput`.
     package init(_ directory: String) throws(StorageError) {
@@ -49,6 +49,9 @@ package struct ArchiveCatalogue: Sendable {
     }
 
     package var files: [RecordHeader] { chains.flatMap(\.files) }
+
+    /// The highest number of a file of records; 0 without any.
+    var lastNumber: UInt64 { recordNumbers.last ?? 0 }
 
     /// The last commit that can be restored; nil if none can.
     package var lastVersion: CommitVersion? {
@@ -69,9 +72,8 @@ package struct ArchiveCatalogue: Sendable {
     private mutating func readBases() throws(StorageError) {
         let place = "\(directory)/\(ArchiveFormat.basesName)"
         guard Directory.exists(place) else { return }
-        let numbers = try Directory.names(in: place).compactMap { ArchiveFormat.number($0) }
-        lastBaseNumber = numbers.last ?? 0
-        for number in numbers {
+        baseNumbers = try Directory.names(in: place).compactMap { ArchiveFormat.number($0) }
+        for number in baseNumbers {
             do throws(StorageError) {
                 guard let base = try ArchiveBase.read(number, in: directory) else {
                     unfinishedBases.append(number)
@@ -88,16 +90,15 @@ package struct ArchiveCatalogue: Sendable {
     private mutating func readRecords() throws(StorageError) {
         let place = "\(directory)/\(ArchiveFormat.recordsName)"
         guard Directory.exists(place) else { return }
-        let numbers = try Directory.names(in: place).compactMap {
+        recordNumbers = try Directory.names(in: place).compactMap {
             ArchiveFormat.number($0, suffix: ArchiveFormat.recordsSuffix)
         }
-        lastNumber = numbers.last ?? 0
         var previous: UInt64?
-        for number in numbers {
+        for number in recordNumbers {
             if let previous, number != previous + 1 { noteMissing(previous + 1) }
             previous = number
             do throws(StorageError) {
-                guard let header = try header(number, isLast: number == numbers.last) else {
+                guard let header = try header(number, isLast: number == lastNumber) else {
                     unfinishedRecords = number
                     continue
                 }

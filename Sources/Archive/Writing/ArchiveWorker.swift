@@ -77,7 +77,7 @@ extension ArchiveWorker {
         try removeUnfinished(catalogue)
         problems = catalogue.problems
         newestBase = catalogue.bases.last
-        nextBaseNumber = catalogue.lastBaseNumber + 1
+        nextBaseNumber = (catalogue.baseNumbers.last ?? 0) + 1
         self.owner = owner
         try openChain(catalogue, owner)
         recordBytes = catalogue.files.filter { $0.last > newestBase?.version ?? .zero }.reduce(0) {
