@@ -15,7 +15,9 @@ package struct EntityWriter {
         self.database = Array(database.database.utf8)
     }
 
-    /// Appends the `EntityProto` of a document.
+    /// Appends the `EntityProto` of a document. Each element of an array repeats the name of its field, so an entity
+    /// can have a thousand times the bytes of the document: beyond `LogFragment.recordBytesMax` no elements are
+    /// written, and the caller refuses it.
     ///
     /// - Parameters:
     ///   - path: the document's path below `documents`.
@@ -87,7 +89,7 @@ package struct EntityWriter {
     private static func elements(
         _ elements: consuming WireReader, of name: RawSpan, meaning: Int?, depth: Int, to output: inout ByteBuffer
     ) throws(InvalidDocument) {
-        while let tag = try elements.nextTag() {
+        while output.count <= LogFragment.recordBytesMax, let tag = try elements.nextTag() {
             let element = try elements.span(tag)
             try property(name, element, multiple: true, meaning: meaning, depth: depth + 1, to: &output)
         }

@@ -15,8 +15,9 @@ internal import Storage
 
 /// Writes the documents of one database. Used once, on one thread at a time.
 ///
-/// Until ``finish()`` the files are in a folder with another name beside that of the export. Memory is bounded by a
-/// part of the file and a document.
+/// Until ``finish()`` the files are in a folder with another name beside that of the export, which the process has
+/// locked (flock(2)). What a process has left that was killed is removed when the next export of this name begins.
+/// Memory is bounded by a part of the file and a document.
 package final class ExportFolderWriter {
     /// Documents so far.
     package private(set) var documents = 0
@@ -25,6 +26,7 @@ package final class ExportFolderWriter {
 
     private let path: String
     private let temporary: String
+    private let lock: File
     /// The name of the export in its metadata.
     private let name: String
     private let hasFirebaseFile: Bool
@@ -55,12 +57,13 @@ package final class ExportFolderWriter {
     package init(
         _ path: String, database: DatabaseName, start: Int64, hasFirebaseFile: Bool = true
     ) throws(ExportFolderProblem) {
+        let path = Directory.resolved(path)
         self.path = path
         self.start = start
         self.hasFirebaseFile = hasFirebaseFile
         name = hasFirebaseFile ? Self.firebaseFolder : String(path.split(separator: "/").last ?? "export")
         writer = EntityWriter(database: database)
-        temporary = try Self.makeTemporary(path)
+        (temporary, lock) = try Self.makeTemporary(path)
         let root = hasFirebaseFile ? "\(temporary)/\(name)" : temporary
         do throws(StorageError) {
             let folder = "\(root)/\(Self.partFolder)"
@@ -224,21 +227,57 @@ package final class ExportFolderWriter {
         try file.syncData()
     }
 
-    private static func makeTemporary(_ path: String) throws(ExportFolderProblem) -> String {
+    /// Makes a folder beside that of the export, and locks it.
+    private static func makeTemporary(_ path: String) throws(ExportFolderProblem) -> (String, File) {
         do throws(StorageError) {
             try Directory.create(Directory.parent(of: path))
+            removeAbandoned(of: path)
+            while true {
+                let folder = try makeFolder("\(path)\(temporaryMark)")
+                // Another process may have taken it for an abandoned one before it was locked.
+                if let lock = try locked(folder) { return (folder, lock) }
+            }
         } catch {
             throw ExportFolderProblem("\(error)")
         }
-        var template = Array("\(path)\(temporaryMark)XXXXXX".utf8CString)
+    }
+
+    /// Makes a folder whose name begins so.
+    private static func makeFolder(_ start: String) throws(StorageError) -> String {
+        var template = Array("\(start)XXXXXX".utf8CString)
         let made = unsafe template.withUnsafeMutableBufferPointer { buffer -> String? in
             guard let start = buffer.baseAddress, let made = unsafe mkdtemp(start) else { return nil }
             return unsafe String(cString: made)
         }
-        guard let made else {
-            throw ExportFolderProblem("cannot make a folder beside \(path): \(unsafe String(cString: strerror(errno)))")
-        }
+        guard let made else { throw .system(errno, "cannot make a folder", file: "\(start)XXXXXX") }
         return made
+    }
+
+    /// Locks a folder that was made. Where the file system has no locks, nobody takes it for an abandoned one.
+    /// - Returns: nil if it is not there any more.
+    private static func locked(_ folder: String) throws(StorageError) -> File? {
+        do throws(StorageError) {
+            let lock = try File(folder, flags: O_RDONLY)
+            _ = try? lock.tryLock()
+            return Directory.exists(folder) ? lock : nil
+        } catch {
+            try? Directory.removeAll(folder)
+            throw error
+        }
+    }
+
+    /// Removes what processes of this user have left of exports that were killed. What ``replace()`` has left stays.
+    private static func removeAbandoned(of path: String) {
+        let (parent, mark) = (Directory.parent(of: path), path + temporaryMark)
+        let names = (try? Directory.names(in: parent)) ?? []
+        let folders = names.map { parent == "/" ? "/\($0)" : "\(parent)/\($0)" }
+        for folder in folders where folder.hasPrefix(mark) && folder.utf8.count == mark.utf8.count + 6 {
+            let status = Directory.status(of: folder, followsLink: false)
+            guard status.isDirectory, status.owner == geteuid(), !folders.contains(folder + previousMark),
+                let lock = try? File(folder, flags: O_RDONLY), (try? lock.tryLock()) == true
+            else { continue }
+            try? Directory.removeAll(folder)
+        }
     }
 
     /// What the firebase program expects above the folder of the documents.

@@ -208,6 +208,14 @@ import Testing
     }
 
     @Test
+    func `An entity that is too large for the format takes no more memory than one may have`() throws {
+        let name = String(repeating: "n", count: 1_500)
+        let fields: MapValue = ["map": .map([name: .array(Array(repeating: .null, count: 300_000))])]
+        let size = try Self.entity("c/d", fields.documentBytes).count
+        #expect(size > LogFragment.recordBytesMax && size < LogFragment.recordBytesMax + 4_096)
+    }
+
+    @Test
     func `References keep their project, or name the target if they are mapped`() throws {
         let fields: MapValue = [
             "own": .reference("\(GoldenExport.database)/documents/c/x"),

@@ -193,6 +193,38 @@ import Testing
     }
 
     @Test
+    func `What killed exports have left is removed by the next one of the name`() throws {
+        let database = try DatabaseName(GoldenExport.database)
+        let path = directory.path(of: "export")
+        let kept = ["export.incomplete-GHIJKL", "export.incomplete-GHIJKL-previous", "export.incomplete-2031-05"]
+        for name in kept + ["export.incomplete-ABCDEF"] { try put([1], "\(name)/x") }
+        // One that is being written stays, and one that cannot be finished leaves nothing.
+        let first = try ExportFolderWriter(path, database: database, start: 1)
+        var second: ExportFolderWriter? = try ExportFolderWriter(path, database: database, start: 2)
+        try second?.append(path: Array("c/d".utf8).byteSpan, fields: [UInt8]().byteSpan)
+        second = nil
+        try first.finish()
+        #expect(try ExportFolder(path).entities == 0)
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
+                == (["export"] + kept).sorted())
+    }
+
+    @Test
+    func `A path may end with a slash, and lead to an empty folder`() throws {
+        let database = try DatabaseName(GoldenExport.database)
+        let path = directory.path(of: "export/")
+        for _ in 0..<2 {
+            try ExportFolderWriter.checkTarget(path, mayReplace: false)
+            try ExportFolderWriter(path, database: database, start: 1).finish()
+            #expect(try ExportFolder(path).entities == 0)
+            try FileManager.default.removeItem(atPath: path)
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["export"])
+    }
+
+    @Test
     func `While an export is replaced, one is there after every step`() throws {
         let database = try DatabaseName(GoldenExport.database)
         let path = directory.path(of: "export")
