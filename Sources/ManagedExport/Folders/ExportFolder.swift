@@ -69,6 +69,15 @@ package struct ExportFolder: Sendable {
         }
     }
 
+    /// Refuses an export of which entities are missing: a data file that was cut short after a record has no damage.
+    ///
+    /// - Parameter found: entities of all files.
+    package func checkComplete(_ found: Int) throws(ExportFolderProblem) {
+        if found >= entities { return }
+        throw ExportFolderProblem(
+            "the export is not complete: its metadata counts \(entities) entities, and its files have \(found)")
+    }
+
     // MARK: Metadata
 
     private static func overallFile(_ path: String) throws(ExportFolderProblem) -> String {

@@ -55,13 +55,14 @@ package struct StoreImport {
         return nil
     }
 
-    /// Stores all documents durably.
+    /// Stores all documents durably. Fails at the end if the export is not complete.
     ///
     /// - Parameter isCancelled: asked after each batch.
     package mutating func run(_ folder: ExportFolder, isCancelled: () -> Bool = { false }) throws {
         for file in folder.files { try load(file, isCancelled) }
         commit()
         try wait(until: 0)
+        try folder.checkComplete(documents)
     }
 
     private mutating func load(_ file: ExportFolder.DataFile, _ isCancelled: () -> Bool) throws {

@@ -58,6 +58,7 @@ struct ServeExports {
         guard let importPath else { return }
         let folder = try ExportFolder(importPath)
         guard let database = try StoreImport.source(of: folder) else {
+            try folder.checkComplete(0)
             return log(.info, "import_empty", ["folder": importPath])
         }
         let store = try DocumentStore.open(configuration)

@@ -21,7 +21,8 @@ enum ImportCommand: AsyncSubcommand {
         are counted; what has none stops the import, unless --skip-bad is given.
 
         The import stops at damage and names the file and the record; all documents before
-        it are stored. DIR.hearth-load keeps the position until the import is complete:
+        it are stored. It fails at its end if there are fewer documents than the metadata of
+        the export counts. DIR.hearth-load keeps the position until the import is complete:
         --resume continues there.
 
         Examples:
@@ -96,7 +97,7 @@ enum ImportCommand: AsyncSubcommand {
         try StandardOutput.print("imported \(summary)")
         let notes = loader.notes
         for (collection, documents) in notes.collections.sorted(by: { $0.key < $1.key }) {
-            try StandardOutput.print("  \(collection): \(ProgressLine.grouped(documents))")
+            try StandardOutput.print(line: "  \(collection): \(ProgressLine.grouped(documents))")
         }
         if notes.others > 0 { try StandardOutput.print("  other collections: \(ProgressLine.grouped(notes.others))") }
         for type in ConvertedType.allCases where notes.conversions[type] > 0 {
@@ -110,11 +111,12 @@ enum ImportCommand: AsyncSubcommand {
         for file in folder.unlisted {
             StandardError.write("hearth: the metadata does not list \(file), which was imported too\n")
         }
-        let progress = loader.state.progress
-        if progress.documents + progress.skipped != folder.entities {
+        let found = loader.state.progress.documents + loader.state.progress.skipped
+        if found > folder.entities {
             StandardError.write(
                 "hearth: the metadata counts \(ProgressLine.grouped(folder.entities)) entities, and the files have "
-                    + "\(ProgressLine.grouped(progress.documents + progress.skipped))\n")
+                    + "\(ProgressLine.grouped(found))\n")
         }
+        try folder.checkComplete(found)
     }
 }

@@ -38,10 +38,19 @@ struct ServeExportsTests {
         server = try serve("c", "--import", export)
         #expect(try run(server, "get", "c/x", "--project", "p").output.contains(#""n":3"#))
 
-        // Several databases need a name.
         #expect(server.stop() == 0)
+        server = try serve("c", "--export-on-exit", directory.path(of: "other/"))
+        #expect(server.stop() == 0)
+        #expect(exists("other/firebase-export-metadata.json"))
         #expect(
-            try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["a", "b", "c", "export"])
+            try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
+                == ["a", "b", "c", "export", "other"])
+        // A file of which nothing was copied.
+        try Data().write(
+            to: URL(fileURLWithPath: "\(export)/firestore_export/all_namespaces/all_kinds/output-0"))
+        let refused = try HearthBinary.run(
+            ["serve", "--data", directory.path(of: "d"), "--import", export, "--port", "0"])
+        #expect(refused.status == 1 && refused.errors.contains("the export is not complete"), "\(refused)")
     }
 
     @Test

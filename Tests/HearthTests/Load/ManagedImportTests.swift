@@ -149,6 +149,24 @@ struct ManagedImportTests {
         #expect(try lines(server, "--project", "p", "--collection", "c").split(separator: "\n").count == 2)
         #expect(server.stop() == 0)
     }
+
+    @Test
+    func `An import fails if the export has fewer documents than its metadata counts`() throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        let export = directory.path(of: "export")
+        try load(Self.documents(0), into: server)
+        #expect(try run(server, "export", "--format", "managed", "--output", export + "/").status == 0)
+        let data = URL(fileURLWithPath: "\(export)/firestore_export/all_namespaces/all_kinds/output-0")
+        let whole = try Data(contentsOf: data)
+        // The first record is a fragment of this length.
+        let first = 7 + Int(whole[4]) + Int(whole[5]) << 8
+        try whole[..<first].write(to: data)
+        let outcome = try run(server, "import", export, "--project", "p")
+        #expect(outcome.status == 1, "\(outcome)")
+        #expect(outcome.errors.contains("its metadata counts 2 entities, and its files have 1"), "\(outcome)")
+        #expect(try lines(server, "--project", "p", "--collection", "c").split(separator: "\n").count == 1)
+        #expect(server.stop() == 0)
+    }
 }
 
 private enum ProgressText {
