@@ -7,6 +7,8 @@ package import FirestoreMessages
 /// The documents that a query has found.
 package struct QueryReply: Sendable {
     package var documents: [NamedDocument] = []
+    /// Bytes of the messages with them.
+    package var byteCount = 0
     /// The state that was read.
     package var readTime: TimestampValue?
 }
@@ -14,18 +16,21 @@ package struct QueryReply: Sendable {
 extension HearthClient {
     /// Runs a query and gathers its documents.
     ///
-    /// - Parameter completion: called on the loop's thread.
+    /// - Parameters:
+    ///   - bytesMax: the query ends, with the documents so far, once their messages have so many bytes.
+    ///   - completion: called on the loop's thread.
     package func collectQuery(
-        _ request: RunQueryRequest, options: HearthClient.CallOptions,
+        _ request: RunQueryRequest, bytesMax: Int = .max, options: HearthClient.CallOptions,
         completion: @escaping @Sendable (Result<QueryReply, RequestError>) -> Void
     ) {
         collect(
             .runQuery, request.encodedBytes(), options: options, into: QueryReply(),
             add: { reply, message in
                 let view = try RunQueryResponseView(message)
+                reply.byteCount += message.byteCount
                 if view.hasDocument { reply.documents.append(try NamedDocument(message: view.document)) }
                 if let time = view.readTime { reply.readTime = time }
-            }, completion: completion)
+            }, isEnough: { $0.byteCount >= bytesMax }, completion: completion)
     }
 
     /// Computes totals; the result holds the bytes of a `Value` message for each alias.
@@ -55,9 +60,19 @@ extension HearthClient {
     nonisolated(nonsending) package func runQuery(
         _ request: RunQueryRequest, options: HearthClient.CallOptions = .standard
     ) async throws(RequestError) -> [NamedDocument] {
+        try await runQuery(request, bytesMax: .max, options: options).documents
+    }
+
+    /// Runs a query and gathers its first documents in memory.
+    ///
+    /// - Parameter bytesMax: the query ends, with the documents so far, once their messages have so many bytes.
+    nonisolated(nonsending) package func runQuery(
+        _ request: RunQueryRequest, bytesMax: Int, options: HearthClient.CallOptions = .standard
+    ) async throws(RequestError) -> QueryReply {
         try await waiting { cancellation, completion in
-            collectQuery(request, options: options.cancelled(by: cancellation), completion: completion)
-        }.get().documents
+            collectQuery(
+                request, bytesMax: bytesMax, options: options.cancelled(by: cancellation), completion: completion)
+        }.get()
     }
 }
 

@@ -159,13 +159,14 @@ package final class HearthClient: Sendable {
     func collect<Collected: Sendable>(
         _ method: Method, _ request: [UInt8], options: HearthClient.CallOptions, into initial: Collected,
         add: @escaping @Sendable (inout Collected, RawSpan) throws -> Void,
+        isEnough: @escaping @Sendable (Collected) -> Bool = { _ in false },
         completion: @escaping @Sendable (Result<Collected, RequestError>) -> Void
     ) {
         start(
             CollectingCall(
                 method, request: request, options: options,
                 timeoutMilliseconds: milliseconds(options.timeout ?? configuration.streamTimeout), into: initial,
-                add: add, completion: completion))
+                add: add, isEnough: isEnough, completion: completion))
     }
 
     /// Hands a call to a loop: ordered ones always to the first, others in turn.

@@ -137,19 +137,25 @@ final class CollectingCall<Collected: Sendable>: PooledCall, @unchecked Sendable
     private let initial: Collected
     private var collected: Collected
     private var malformed: RequestError?
+    private var hasEnough = false
     private let add: (inout Collected, RawSpan) throws -> Void
+    private let isEnough: (Collected) -> Bool
     private let completion: @Sendable (Result<Collected, RequestError>) -> Void
 
-    /// - Parameter add: processes one message, borrowed; an error ends the call as INTERNAL.
+    /// - Parameters:
+    ///   - add: processes one message, borrowed; an error ends the call as INTERNAL.
+    ///   - isEnough: asked after each message whether the call ends here, with success.
     init(
         _ method: Method, request: [UInt8], options: HearthClient.CallOptions, timeoutMilliseconds: UInt64?,
         into initial: Collected,
         add: @escaping @Sendable (inout Collected, RawSpan) throws -> Void,
+        isEnough: @escaping @Sendable (Collected) -> Bool,
         completion: @escaping @Sendable (Result<Collected, RequestError>) -> Void
     ) {
         self.initial = initial
         collected = initial
         self.add = add
+        self.isEnough = isEnough
         self.completion = completion
         super.init(
             method, request: request, kind: .repeatable, options: options, timeoutMilliseconds: timeoutMilliseconds)
@@ -157,13 +163,18 @@ final class CollectingCall<Collected: Sendable>: PooledCall, @unchecked Sendable
 
     override var isStreaming: Bool { true }
 
+    override var isRepeatable: Bool { !hasEnough }
+
     override func received(_ message: RawSpan) {
-        guard malformed == nil else { return }
+        guard malformed == nil, !hasEnough else { return }
         do {
             try add(&collected, message)
         } catch {
             malformed = RequestError(.internal, "The server sent a message that cannot be read: \(error)")
+            return
         }
+        hasEnough = isEnough(collected)
+        if hasEnough { home?.cancelFromAnyThread(self) }
     }
 
     override func restart() {
@@ -172,6 +183,7 @@ final class CollectingCall<Collected: Sendable>: PooledCall, @unchecked Sendable
     }
 
     override func finished(_ error: RequestError?) {
-        completion((error ?? malformed).map { .failure($0) } ?? .success(collected))
+        let failure = hasEnough ? nil : error ?? malformed
+        completion(failure.map { .failure($0) } ?? .success(collected))
     }
 }

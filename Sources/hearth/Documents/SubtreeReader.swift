@@ -5,7 +5,7 @@ import FirestoreMessages
 import HearthClient
 
 /// Reads all documents of a database, of a collection or below a document, or those of a database between two names,
-/// page by page in the order of their names. Memory is bounded by a page.
+/// page by page in the order of their names. Memory is bounded by a page: 8 MiB and a document.
 struct SubtreeReader: Sendable {
     private let client: HearthClient
     private let place: Place
@@ -37,8 +37,8 @@ struct SubtreeReader: Sendable {
         }
     }
 
-    /// Bytes of documents that a page should hold.
-    private static let pageBytes = 4 << 20
+    /// Bytes of documents that a page should hold; with twice as many it ends.
+    static let pageBytes = 4 << 20
     private static let pageDocumentsMax = 2000
 
     /// - Parameters:
@@ -77,8 +77,9 @@ struct SubtreeReader: Sendable {
     mutating func next() async throws -> [NamedDocument] {
         if isAtEnd { return [] }
         let request = RunQueryRequest(parent: parent, query: query, consistency: consistency)
-        var page = try await client.runQuery(request)
-        isAtEnd = page.count < pageDocuments
+        let reply = try await client.runQuery(request, bytesMax: 2 * Self.pageBytes)
+        var page = reply.documents
+        isAtEnd = page.count < pageDocuments && reply.byteCount < 2 * Self.pageBytes
         if case .collection(let path) = place, Self.end(of: path) == nil {
             let prefix = "\(path)/"
             let inside = page.prefix { $0.name.hasUTF8Prefix(prefix) }.count
@@ -86,9 +87,9 @@ struct SubtreeReader: Sendable {
             page.removeLast(page.count - inside)
         }
         last = page.last?.name ?? last
-        let bytes = page.reduce(0) { $0 + $1.name.utf8.count + $1.content.fields.count }
         // The first page is small, because nobody knows yet how large the documents are.
-        pageDocuments = max(1, min(Self.pageDocumentsMax, Self.pageBytes / max(1, bytes / max(1, page.count))))
+        let documentBytes = max(1, reply.byteCount / max(1, reply.documents.count))
+        pageDocuments = max(1, min(Self.pageDocumentsMax, Self.pageBytes / documentBytes))
         return page
     }
 

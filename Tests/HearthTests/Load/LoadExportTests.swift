@@ -1,8 +1,12 @@
 // `hearth load` and `hearth export` against a real server: every type there and back, bad lines, interrupted loads.
 
+import DocumentModel
 import Foundation
+import HearthClient
 import TestSupport
 import Testing
+
+@testable import hearth
 
 @Suite(.serialized, .timeLimit(.minutes(20)))
 struct LoadExportTests {
@@ -23,6 +27,31 @@ struct LoadExportTests {
             ["export", "--address", "127.0.0.1:\(server.port)", "--collection", collection, "--quiet"] + arguments)
         #expect(outcome.status == 0, "\(outcome.errors)")
         return outcome.output
+    }
+
+    @Test
+    func `A page of documents is bounded by their bytes, also where large ones follow small ones`() async throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        let large = String(repeating: "x", count: 900_000)
+        let lines = (0..<140).map { number in
+            #"{"__name__":"d\#(100 + number)","text":"\#(number < 100 || number > 130 ? "" : large)"}"#
+        }
+        #expect(try load(server, try write("sizes.jsonl", lines), "--collection", "c").status == 0)
+        let client = try HearthClient(
+            HearthClient.Configuration(host: server.host, port: UInt16(server.port)))
+        let database = try DatabaseName(project: "hearth")
+        var reader = try await SubtreeReader(client, .database(database))
+        var names: [String] = []
+        while true {
+            let page = try await reader.next()
+            if page.isEmpty { break }
+            let bytes = page.reduce(0) { $0 + $1.content.fields.count }
+            #expect(bytes <= 2 * SubtreeReader.pageBytes + Limits.documentBytes, "after \(names.count) documents")
+            names += page.map(\.name)
+        }
+        #expect(names == (0..<140).map { "\(database.documentsRoot)/c/d\(100 + $0)" })
+        await client.close()
+        #expect(server.stop() == 0)
     }
 
     @Test
