@@ -432,17 +432,22 @@ export function fieldsFromLine(json, database) {
  * @returns {Value}
  */
 function specialOf(name, json, database) {
-  const number = (/** @type {any} */ member) => Number(
-    member instanceof Digits ? member.text : member instanceof Real ? member.value : member?.$double ?? NaN,
-  );
+  const numbers = () => {
+    if (!Array.isArray(json)) throw new Error(`Write the numbers of ${name} as a JSON list.`);
+    return json.map((member) => Number(
+      member instanceof Digits ? member.text : member instanceof Real ? member.value : member?.$double ?? NaN,
+    ));
+  };
   switch (name) {
     case "$double": return doubleValue(doubleOf(String(json)));
     case "$timestamp": return { timestampValue: timestampOf(String(json)) };
     case "$reference": return { referenceValue: nameOf(String(json), database) };
-    case "$geoPoint": return { geoPointValue: geoPointOf(json.map(number).join(",")) };
+    case "$geoPoint": return { geoPointValue: geoPointOf(numbers().join(",")) };
     case "$bytes": return { bytesValue: String(json) };
-    case "$vector": return vectorValue(json.map(number));
-    case "$map": return { mapValue: { fields: fieldsFromLine(json, database) } };
+    case "$vector": return vectorValue(numbers());
+    case "$map":
+      if (json?.constructor !== Object) throw new Error("Write the members of $map as a JSON object.");
+      return { mapValue: { fields: fieldsFromLine(json, database) } };
     default: throw new Error(`${name} is not a form of JSON lines.`);
   }
 }

@@ -633,6 +633,12 @@ def flow_integers_keep_their_digits(context):
         assert first == "9007199254740993", first
     problem = page.run("import('/console/values.js').then(({ readJSON }) => { try { readJSON('[01]'); } catch (error) { return error.message; } })")
     assert problem.startswith("This is not JSON"), problem
+    problems = page.run(
+        "import('/console/values.js').then(({ readJSON, fromLine }) => ['{\"$geoPoint\":1}', '{\"$vector\":{}}', '{\"$map\":5}'].map((line) => {"
+        " try { return JSON.stringify(fromLine(readJSON(line), 'projects/p/databases/d')); } catch (error) { return error.message; } }))")
+    assert problems == [
+        "Write the numbers of $geoPoint as a JSON list.", "Write the numbers of $vector as a JSON list.",
+        "Write the members of $map as a JSON object."], problems
 
 
 class HearthWithoutSweeps(servers.Hearth):
