@@ -150,7 +150,7 @@ struct QueryPropertyTests {
             }
             query.encode(into: &writer)
             var bytes = writer.copyBytes()
-            for _ in 0..<1 + random.random.generator.below(3) {
+            for _ in 0..<1 + random.random.generator.below(3) where !bytes.isEmpty {
                 let position = random.random.generator.below(bytes.count)
                 switch random.random.generator.below(3) {
                 case 0: bytes[position] ^= 1 << UInt8(random.random.generator.below(8))

@@ -41,6 +41,60 @@ package enum NaiveQuery {
         }
     }
 
+    /// The totals of a query that selects no fields.
+    package static func totals(
+        _ query: StructuredQuery, _ operations: [Aggregation.Operation], parent: String, of documents: [TestDocument]
+    ) -> [Value] {
+        let totalled = operations.compactMap { operation -> FieldPath? in
+            switch operation {
+            case .count: nil
+            case .sum(let field), .average(let field): field
+            }
+        }
+        // Documents without a totalled field are left out, and a limit counts in the order of these fields.
+        var ordered = query
+        if !totalled.isEmpty {
+            var order = effectiveOrder(query)
+            let name = order.removeLast()
+            for field in Set(totalled).sorted() where !order.contains(where: { $0.field == field }) {
+                order.append(Order(field: field, direction: name.direction))
+            }
+            ordered.orderBy = order + [name]
+        }
+        let found = results(ordered, parent: parent, of: documents)
+        return operations.map { operation in
+            switch operation {
+            case .count(let upTo): .integer(min(Int64(found.count), upTo ?? .max))
+            case .sum(let field): sum(found.compactMap { value(field, $0) }).total
+            case .average(let field): average(found.compactMap { value(field, $0) })
+            }
+        }
+    }
+
+    private static func average(_ values: [Value]) -> Value {
+        let (total, count) = sum(values)
+        if count == 0 { return .null }
+        return switch total {
+        case .integer(let number): .double(Double(number) / Double(count))
+        case .double(let number): .double(number / Double(count))
+        default: .null
+        }
+    }
+
+    private static func sum(_ values: [Value]) -> (total: Value, count: Int) {
+        var (integers, doubles, hasDoubles, count): (Int128, Double, Bool, Int) = (0, 0, false, 0)
+        for value in values {
+            switch value {
+            case .integer(let number): integers += Int128(number)
+            case .double(let number): (doubles, hasDoubles) = (doubles + number, true)
+            default: continue
+            }
+            count += 1
+        }
+        if !hasDoubles, let total = Int64(exactly: integers) { return (.integer(total), count) }
+        return (.double(Double(integers) + doubles), count)
+    }
+
     package static func isInScope(_ document: TestDocument, _ selector: CollectionSelector, parent: String) -> Bool {
         let place = parent.isEmpty ? [] : parent.split(separator: "/").map(String.init)
         let collection = document.collection.split(separator: "/").map(String.init)

@@ -115,6 +115,7 @@ package struct RandomQueries {
     }
 
     package mutating func filter(namesOnly: Bool) -> Filter {
+        if !namesOnly, random.generator.oneIn(2) { return nestedFilter() }
         var exclusions = 1
         // Lists that the rules allow once in a disjunction come alone.
         if !namesOnly, random.generator.oneIn(6) {
@@ -142,6 +143,67 @@ package struct RandomQueries {
                     ]),
                 ]),
             ])
+        }
+    }
+
+    /// A filter of up to three levels, in which lists and conditions on elements stand beside others.
+    private mutating func nestedFilter() -> Filter {
+        while true {
+            var (exclusions, contains, mayHaveLists) = (1, 1, true)
+            if random.generator.oneIn(3) { mayHaveLists = false }
+            let filter = nestedFilter(3, &exclusions, &contains, mayHaveLists)
+            if Self.disjunctions(filter) <= 30, Self.conditions(filter) <= 90 { return filter }
+        }
+    }
+
+    private mutating func nestedFilter(
+        _ levels: Int, _ exclusions: inout Int, _ contains: inout Int, _ mayHaveLists: Bool
+    ) -> Filter {
+        if levels == 0 || random.generator.oneIn(4) {
+            let path = random.generator.pick(Self.fields)
+            switch random.generator.below(6) {
+            case 0 where contains > 0:
+                contains -= 1
+                return .field(path, .arrayContains, EncodedValue(scalar()))
+            case 1 where contains > 0 && mayHaveLists:
+                contains -= 1
+                return .field(path, .arrayContainsAny, EncodedValue(.array([scalar(), scalar(), value()])))
+            case 2 where exclusions > 0 && !mayHaveLists:
+                exclusions -= 1
+                return .field(path, .notIn, EncodedValue(.array([value(), value()])))
+            default:
+                while true {
+                    let condition = condition(&exclusions, namesOnly: false)
+                    if case .field(_, .isIn, _) = condition, !mayHaveLists { continue }
+                    return condition
+                }
+            }
+        }
+        let parts = (0..<1 + random.generator.below(3)).map { _ in
+            nestedFilter(levels - 1, &exclusions, &contains, mayHaveLists)
+        }
+        return random.generator.oneIn(2) ? .and(parts) : .or(parts)
+    }
+
+    private static func disjunctions(_ filter: Filter) -> Int {
+        switch filter {
+        case .and(let parts): parts.reduce(1) { $0 * disjunctions($1) }
+        case .or(let parts): parts.reduce(0) { $0 + disjunctions($1) }
+        case .field(_, .isIn, _): 2
+        case .field(_, .arrayContainsAny, _): 3
+        default: 1
+        }
+    }
+
+    /// Conditions of the disjunctive normal form.
+    private static func conditions(_ filter: Filter) -> Int {
+        switch filter {
+        case .and(let parts):
+            parts.reduce((1, 0)) { both, part in
+                (both.0 * disjunctions(part), both.1 * disjunctions(part) + conditions(part) * both.0)
+            }.1
+        case .or(let parts): parts.reduce(0) { $0 + conditions($1) }
+        default: disjunctions(filter)
         }
     }
 

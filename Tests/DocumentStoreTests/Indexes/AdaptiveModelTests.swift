@@ -111,6 +111,9 @@ struct AdaptiveModelTests {
             try model.count(bare, parent: parent).count
                 == Int64(NaiveQuery.results(bare, parent: parent, of: Array(model.documents.values)).count),
             "\(place), count of plan:\n\(tree)")
+        if let (found, expected) = try model.randomTotals(query, parent: parent, &random) {
+            #expect(found == expected, "\(place), totals of:\n\(tree)")
+        }
         let then = random.random.generator.pick(model.past)
         let (before, plan, _, _) = try model.run(
             query, parent: parent, options: options, pageSize: pageSize,

@@ -48,6 +48,9 @@ struct DeclaredIndexTests {
                     """)
                 let (count, _) = try model.count(query, parent: parent)
                 #expect(count == Int64(expected.count), "seed \(seed), round \(round), count of plan:\n\(tree)")
+                if let (found, expected) = try model.randomTotals(query, parent: parent, &random) {
+                    #expect(found == expected, "seed \(seed), round \(round), totals of:\n\(tree)")
+                }
                 if model.shapes.contains(where: { tree.contains($0.properties) }) { used += 1 }
                 let then = random.random.generator.pick(model.past)
                 let (before, plan, _, _) = try model.run(

@@ -39,6 +39,9 @@ struct IndexedQueryTests {
                     \(tree)
                     found \(found.map(\.path)), not \(expected.map(\.path))
                     """)
+                if let (found, expected) = try model.randomTotals(query, parent: parent, &random) {
+                    #expect(found == expected, "seed \(seed), round \(round), totals of:\n\(tree)")
+                }
                 query.select = nil
                 let bare = NaiveQuery.results(query, parent: parent, of: documents)
                 let (count, _) = try model.count(query, parent: parent)

@@ -86,6 +86,25 @@ struct IndexedModel {
         try aggregate(query, operations, parent: parent, at: selector).totals
     }
 
+    /// Random totals of a query's results, and what they must be; nil if the order of names forbids them.
+    func randomTotals(
+        _ query: StructuredQuery, parent: String, _ random: inout RandomQueries
+    ) throws -> (found: [Value], expected: [Value])? {
+        var query = query
+        query.select = nil
+        let operations: [Aggregation.Operation] = [
+            .count(upTo: random.random.generator.oneIn(3) ? 3 : nil),
+            .sum(random.random.generator.pick(RandomQueries.fields)),
+            .average(random.random.generator.pick(RandomQueries.fields)),
+        ]
+        do {
+            let found = try totals(query, operations, parent: parent)
+            return (found, NaiveQuery.totals(query, operations, parent: parent, of: Array(documents.values)))
+        } catch let error as RequestError where error.code == .invalidArgument {
+            return nil
+        }
+    }
+
     private func aggregate(
         _ query: StructuredQuery, _ operations: [Aggregation.Operation], parent: String, at selector: ReadSelector
     ) throws -> (totals: [Value], scanned: Int) {

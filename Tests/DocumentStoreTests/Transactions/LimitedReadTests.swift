@@ -68,7 +68,7 @@ struct LimitedReadTests {
         var random = RandomQueries(seed: seed)
         var model = try IndexedModel()
         var (conflicts, others) = (0, 0)
-        for round in 0..<80 {
+        for round in 0..<160 {
             let documents = random.documents()
             try await model.replace(with: documents, random: &random)
             var (query, parent) = random.query()
