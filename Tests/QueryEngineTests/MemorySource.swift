@@ -26,6 +26,8 @@ struct MemorySource: QuerySource, ~Copyable {
     private let isIndexed: Bool
     /// Set for a source that must be waited for.
     var waits: SourceWaits?
+    /// Whether the collections of groups are known.
+    var knowsCollections = false
 
     /// - Parameters:
     ///   - emptyCollections: collections that held documents once: they are in the catalogue.
@@ -81,6 +83,17 @@ struct MemorySource: QuerySource, ~Copyable {
         guard position < entries.count, bytes.extracting(entries[position].key).equalsBytes(key) else { return nil }
         return SourceValue(
             bytes.extracting(entries[position].value), versionMicroseconds: entries[position].versionMicroseconds)
+    }
+
+    borrowing func collectionKeys(
+        ofGroup id: [UInt8], searching searches: Bool
+    ) throws(RequestError) -> [[UInt8]]? {
+        guard knowsCollections else { return nil }
+        // One that is not there is among them.
+        var key = ByteBuffer()
+        DocumentKey.writeCatalogue((Array("c/none/".utf8) + id).byteSpan, database: database, into: &key)
+        let keys = try catalogueKeys(ofGroup: id, atMost: .max) ?? []
+        return Array(Set(keys + [key.copyBytes()])).sorted { $0.lexicographicallyPrecedes($1) }
     }
 
     borrowing func indexedFields(of collection: RawSpan) -> IndexedFields { isIndexed ? .all : .none }

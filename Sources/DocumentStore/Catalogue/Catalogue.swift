@@ -87,6 +87,21 @@ struct Catalogue: ~Copyable {
         endCommit()
     }
 
+    /// Calls `body` with the key and the id of each collection that is new with the commit being made.
+    mutating func forEachNew(_ body: (_ key: [UInt8], _ id: [UInt8]) -> Void) {
+        for position in numbered {
+            writeKey(of: position)
+            let key = key.copyBytes()
+            var path = entries[position].path
+            if path.isEmpty {
+                value.reset()
+                DocumentKey.appendCollectionPath(of: key.byteSpan, collectionByteCount: key.count, to: &value)
+                path = value.copyBytes()
+            }
+            body(key, [UInt8](copying: RelativePath.lastSegment(path.byteSpan)))
+        }
+    }
+
     /// The commit is staged, with what `writeChanges` put.
     mutating func keepCommit() { endCommit() }
 

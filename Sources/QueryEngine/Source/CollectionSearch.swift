@@ -43,6 +43,19 @@ extension QuerySource where Self: ~Copyable {
             position: position, skipsBelow: skipsBelow, parent: parent, collectionID: collectionID, database: database)
         return try search.first(in: self)?.path
     }
+
+    /// Goes through the whole catalogue for the keys of the collections with an id.
+    ///
+    /// - Returns: nil if there are more than `atMost`.
+    package borrowing func catalogueKeys(ofGroup id: [UInt8], atMost: Int) throws(RequestError) -> [[UInt8]]? {
+        var keys: [[UInt8]] = []
+        let all = CollectionSearch(below: [], collectionID: nil, database: database)
+        try all.forEachInCatalogue(self) { (key, _, path) in
+            if RelativePath.lastSegment(path).equalsBytes(id.byteSpan) { keys.append([UInt8](copying: key)) }
+            return keys.count > atMost ? .stop : .more
+        }
+        return keys.count > atMost ? nil : keys
+    }
 }
 
 /// One search.
@@ -140,20 +153,40 @@ struct CollectionSearch {
         let upper = CollectionSearch.inCatalogue(upper)
         if lower.byteSpan.compareBytes(upper.byteSpan) >= 0 { return }
         var path = ByteBuffer(capacity: 256)
+        // A search below a document does not go through what lies elsewhere.
+        if let collectionID, let keys = try source.collectionKeys(ofGroup: collectionID, searching: parent.isEmpty) {
+            for key in keys[keys.partitioningIndex { $0.byteSpan.compareBytes(lower.byteSpan) >= 0 }...] {
+                if key.byteSpan.compareBytes(upper.byteSpan) >= 0 { return }
+                guard let stored = try source.value(forKey: key.byteSpan) else { continue }
+                if try visit(key.byteSpan, stored, &path, body) == .stop { return }
+            }
+            return
+        }
         var cursor = try source.cursor(from: lower.byteSpan, to: upper.byteSpan, .ascending)
         while try cursor.next() {
-            guard let entry = CatalogueEntry(cursor.value) else { throw .damagedCatalogue }
-            path.reset()
-            if DocumentKey.isCutCollection(byteCount: cursor.key.byteCount) {
-                path.append(entry.path)
-            } else {
-                DocumentKey.appendCollectionPath(of: cursor.key, collectionByteCount: cursor.key.byteCount, to: &path)
-            }
-            if !accepts(path.bytes) { continue }
-            let statistics = Statistics(
-                number: entry.number, count: entry.count, versionMicroseconds: cursor.versionMicroseconds)
-            if try body(cursor.key, statistics, path.bytes) == .stop { return }
+            let stored = SourceValue(cursor.value, versionMicroseconds: cursor.versionMicroseconds)
+            if try visit(cursor.key, stored, &path, body) == .stop { return }
         }
+    }
+
+    /// Calls `body` with a collection in the catalogue if the search accepts it.
+    ///
+    /// - Parameter path: gets the collection's path.
+    private func visit(
+        _ key: RawSpan, _ stored: SourceValue, _ path: inout ByteBuffer,
+        _ body: (_ key: RawSpan, Statistics, _ path: RawSpan) throws(RequestError) -> ScanControl
+    ) throws(RequestError) -> ScanControl {
+        guard let entry = CatalogueEntry(stored.bytes) else { throw .damagedCatalogue }
+        path.reset()
+        if DocumentKey.isCutCollection(byteCount: key.byteCount) {
+            path.append(entry.path)
+        } else {
+            DocumentKey.appendCollectionPath(of: key, collectionByteCount: key.byteCount, to: &path)
+        }
+        if !accepts(path.bytes) { return .more }
+        let statistics = Statistics(
+            number: entry.number, count: entry.count, versionMicroseconds: stored.versionMicroseconds)
+        return try body(key, statistics, path.bytes)
     }
 
     /// Where a key of the documents would be in the catalogue.

@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import Storage
+import StoreFormat
 import StoreTestSupport
 import TestSupport
 import Testing
@@ -62,6 +63,87 @@ struct IndexedQueryTests {
         let crashed = try model.harness.crashed()
         try crashed.finish()
         try model.harness.finish()
+    }
+
+    @Test func `A group that was asked for once is known, with the collections that come later`() async throws {
+        let model = try IndexedModel()
+        let long = String(repeating: "x", count: 230)
+        try await model.harness.commit([.set("c/1/g/1", ["a": 1]), .set("d/1", [:]), .set("e/\(long)/g/1", [:])])
+        let database = try #require(model.harness.store.databases.number(of: model.harness.database))
+        func known(_ id: String) -> Int? {
+            switch model.harness.store.groupCollections.known(of: Array(id.utf8), in: database) {
+            case .keys(let keys): keys.count
+            case .many: -1
+            case .nothing: nil
+            }
+        }
+        func found(_ id: String, below parent: String = "", at selector: ReadSelector = .latest) throws -> [String] {
+            let query = StructuredQuery(from: [CollectionSelector(collectionID: id, allDescendants: true)])
+            return try model.run(query, parent: parent, options: QueryOptions(), pageSize: 1, at: selector).documents
+                .map(\.path)
+        }
+        #expect(known("g") == nil)
+        // A search below a document does not go through the whole catalogue.
+        #expect(try found("g", below: "c/1") == ["c/1/g/1"])
+        #expect(known("g") == nil)
+        #expect(try found("g") == ["c/1/g/1", "e/\(long)/g/1"])
+        #expect(try found("h") == [])
+        #expect(known("g") == 2 && known("h") == 0)
+        model.harness.clock.advance(milliseconds: 1)
+        let before = model.harness.clock.nowMicroseconds
+        model.harness.clock.advance(milliseconds: 1)
+        try await model.harness.commit([.set("b/1/g/2", [:]), .set("d/1/h/2", [:]), .delete("c/1/g/1")])
+        try await model.harness.commit([.set("b/1/g/3", [:])])
+        #expect(known("g") == 3 && known("h") == 1)
+        #expect(try found("g") == ["b/1/g/2", "b/1/g/3", "e/\(long)/g/1"])
+        #expect(try found("h") == ["d/1/h/2"])
+        let then = ReadSelector.time(TimestampValue(microseconds: Int64(before)))
+        #expect(try found("g", at: then) == ["c/1/g/1", "e/\(long)/g/1"])
+        #expect(try found("h", at: then) == [])
+        #expect(try found("g", below: "b/1") == ["b/1/g/2", "b/1/g/3"])
+        let crashed = try model.harness.crashed()
+        let all = StructuredQuery(from: [CollectionSelector(collectionID: "g", allDescendants: true)])
+        let reopened = IndexedModel(crashed)
+        #expect(try reopened.run(all, parent: "", options: QueryOptions(), pageSize: 1, at: then).documents.count == 2)
+        #expect(try reopened.count(all, parent: "").count == 3)
+        try crashed.finish()
+        try model.harness.finish()
+    }
+
+    @Test func `A list of a group's collections lacks none that came while it was made`() {
+        let groups = GroupCollections(after: .zero)
+        let id = Array("g".utf8)
+        var writer = ByteBuffer()
+        func key(_ number: Int) -> [UInt8] {
+            DocumentKey.writeCatalogue(Array("c/\(100_000 + number)/g".utf8).byteSpan, database: 1, into: &writer)
+            return writer.copyBytes()
+        }
+        func known() -> [[UInt8]]? {
+            if case .keys(let keys) = groups.known(of: id, in: 1) { keys } else { nil }
+        }
+        func add(_ numbers: Range<Int>) {
+            for number in numbers {
+                groups.add(key(number), of: id, at: CommitVersion(microseconds: UInt64(number)))
+            }
+        }
+        add(0..<3)
+        // Of a state without the last two.
+        groups.keep([key(0)], of: id, in: 1, at: CommitVersion(microseconds: 0))
+        #expect(known() == [key(0), key(1), key(2)])
+        add(3..<2_000)
+        #expect(known() == (0..<2_000).map(key))
+        // Of a state so old that it is not known what came after it: what was there stays.
+        groups.keep([], of: id, in: 1, at: CommitVersion(microseconds: 100))
+        #expect(known()?.count == 2_000)
+        add(2_000..<GroupCollections.collectionsMax + 1)
+        guard case .many = groups.known(of: id, in: 1) else {
+            Issue.record("more collections than are kept")
+            return
+        }
+        guard case .nothing = groups.known(of: id, in: 2) else {
+            Issue.record("another database")
+            return
+        }
     }
 
     @Test(arguments: [false, true])
