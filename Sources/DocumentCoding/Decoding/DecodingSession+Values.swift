@@ -182,6 +182,19 @@ extension DecodingSession {
         throw mismatch(type, value, parent: parent)
     }
 
+    /// The shortest decimal that the stored double is nearest to.
+    ///
+    /// `Decimal(0.07)` is 0.07000000000000001024, and `Decimal(.infinity)` ends the process.
+    private func decimal(_ value: ValueRange, parent: Int) throws -> Decimal {
+        if case .integer(let integer) = try kind(of: value, parent: parent) { return Decimal(integer) }
+        let double = try double(value, parent: parent)
+        if double.isNaN { return .nan }
+        guard double.isFinite, let decimal = Decimal(string: "\(double)") else {
+            throw corrupted("Parsed number <\(double)> does not fit in Decimal.", parent: parent)
+        }
+        return decimal
+    }
+
     // MARK: Types of Foundation, as the strategies demand
 
     func date(_ value: ValueRange, parent: Int) throws -> Date {
@@ -348,7 +361,7 @@ extension DecodingSession {
         case .float: try unsafe reinterpret(float(value, parent: parent), as: type)
         case .data: try unsafe reinterpret(data(value, parent: parent), as: type)
         case .url: try unsafe reinterpret(url(value, parent: parent), as: type)
-        case .decimal: try unsafe reinterpret(Decimal(double(value, parent: parent)), as: type)
+        case .decimal: try unsafe reinterpret(decimal(value, parent: parent), as: type)
         case .timestamp: try unsafe reinterpret(timestamp(value, parent: parent), as: type)
         case .geoPoint: try unsafe reinterpret(geoPoint(value, parent: parent), as: type)
         case .vector: try unsafe reinterpret(vector(value, parent: parent), as: type)

@@ -260,8 +260,7 @@ extension EncodingSession {
         case .float: try unsafe put(double: Double(reinterpret(value, as: Float.self)))
         case .data: try unsafe put(data: reinterpret(value, as: Data.self))
         case .url: unsafe put(string: reinterpret(value, as: URL.self).absoluteString)
-        case .decimal:
-            try unsafe put(double: NSDecimalNumber(decimal: reinterpret(value, as: Decimal.self)).doubleValue)
+        case .decimal: try unsafe put(double: Double(nearestTo: reinterpret(value, as: Decimal.self)))
         case .timestamp: unsafe put(timestamp: reinterpret(value, as: Timestamp.self))
         case .geoPoint: unsafe put(geoPoint: reinterpret(value, as: GeoPoint.self))
         case .vector: unsafe put(vector: reinterpret(value, as: VectorValue.self))
@@ -306,4 +305,10 @@ extension EncodingSession {
             throw error
         }
     }
+}
+
+extension Double {
+    /// The double nearest to a decimal; NaN for NaN. `NSDecimalNumber.doubleValue` is the one beside it for a third of
+    /// all prices in cents.
+    init(nearestTo decimal: Decimal) { self = Double("\(decimal)") ?? .nan }
 }

@@ -126,6 +126,7 @@ extension EncodingSession {
         switch value {
         case let string as String: put(string: string)
         case let string as Substring: put(string: String(string))
+        case let number as NSDecimalNumber: put(anyDouble: Double(nearestTo: number.decimalValue))
         case let number as NSNumber: try put(number: number)
         case is NSNull: putNull()
         case let timestamp as Timestamp: put(timestamp: timestamp)

@@ -76,6 +76,14 @@ import Testing
         expect(Int64.self, .double(0x1p63), .dataCorrupted("v"))
         expect(Float.self, .double(1e300), .dataCorrupted("v"))
         expect(Float.self, .double(.nan), .dataCorrupted("v"))
+        for double in [.infinity, -.infinity, 1e300, .leastNonzeroMagnitude] as [Double] {
+            expect(
+                Decimal.self, .double(double), .dataCorrupted("v"),
+                "Parsed number <\(double)> does not fit in Decimal.")
+        }
+        #expect(try decoder.decode(Field<Decimal>.self, ["v": .double(.nan)]).v.isNaN)
+        let odd = try decoder.decode(Field<Decimal>.self, ["v": .integer(1 << 53 + 1)]).v
+        #expect(odd == Decimal(string: "9007199254740993"))
         #expect(try decoder.decode(Field<Int>.self, ["v": .double(3)]).v == 3)
         #expect(try decoder.decode(Field<Double>.self, ["v": 3]).v == 3)
         #expect(try decoder.decode(Field<Float>.self, ["v": 3]).v == 3)

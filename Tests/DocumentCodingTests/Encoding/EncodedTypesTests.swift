@@ -45,6 +45,14 @@ import Testing
         try check(-0.0, .double(-0.0))
         try check(0.1 as Float, .double(0.10000000149011612))
         try check(Decimal(string: "2.5")!, .double(2.5))
+        for cents in 1...2_000 {
+            let text = "\(cents / 100).\(cents % 100 < 10 ? "0" : "")\(cents % 100)"
+            try check(Decimal(string: text)!, .double(Double(text)!))
+        }
+        try check(Decimal(string: "-1e120")!, .double(-1e120))
+        #expect(
+            try DocumentFields.set(["v": NSDecimalNumber(string: "0.07"), "w": Decimal(string: "0.14")!]).fields
+                == documentBytes(["v": .double(0.07), "w": .double(0.14)]))
     }
 
     @Test func `Text, bytes, addresses, identifiers`() throws {
