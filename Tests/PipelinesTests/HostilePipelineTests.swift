@@ -532,7 +532,12 @@ struct HostilePipelineTests {
             ([.collection("c"), .limit(-1)], "(stage 2: limit)"),
             ([.collection("c"), Stage("nothing", [])], "(stage 2: nothing)"),
             ([.collection("c"), .collection("c")], "(stage 2: collection)"),
-            ([.collection("c"), .where(.call("equal", .variable("x"), 1))], "(stage 1: collection)"),
+            ([.collection("c"), .where(.call("equal", .variable("x"), 1))], "(stage 2: where)"),
+            (
+                [.collection("c"), .where(.call("equal", .field("a"), 1)), .where(.call("nothing", 1))],
+                "(stage 3: where)"
+            ),
+            ([.collection("c"), Stage("search", [], options: [("nothing", 1)])], "(stage 2: search)"),
             ([.collection("c"), .limit(1), .where(.call("equal", .variable("x"), 1))], "(stage 3: where)"),
         ]
         for (stages, place) in cases {

@@ -18,6 +18,13 @@ struct PipelinePlace: Sendable {
         return place
     }
 
+    /// The place of another stage of the same pipeline.
+    func beside(_ number: Int, _ name: String) -> PipelinePlace {
+        var place = self
+        place.stages[place.stages.count - 1] = (number, name)
+        return place
+    }
+
     /// The place of a field of the stage.
     func field(_ name: String) -> PipelinePlace {
         var place = self

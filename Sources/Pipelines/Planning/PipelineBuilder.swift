@@ -75,13 +75,13 @@ struct PipelineBuilder {
         let variables = compiler.scope.rowVariables
         compiler.scope.rowVariables = []
         defer { if isWhole { compiler.scope.rowVariables = variables } }
-        var top = try placed(1, first) { (builder) throws(RequestError) in
+        var top = try placed(place.stage(1, first.name)) { (builder) throws(RequestError) in
             try builder.source(try RowSource(first, in: builder.database, within: builder.outer), &rest)
         }
         while let stage = rest.first {
             let number = rest.startIndex - stages.startIndex + 1
             rest = rest.dropFirst()
-            top = try placed(number, stage) { (builder) throws(RequestError) in
+            top = try placed(place.stage(number, stage.name)) { (builder) throws(RequestError) in
                 try builder.resolving(stage.hasSubqueries, top) { (builder, input) throws(RequestError) in
                     if stage.name == "sort", let limit = rest.first, limit.name == "limit", limit.arguments.count == 1 {
                         return try builder.sort(input, stage, wanted: try limit.count(0))
@@ -93,12 +93,12 @@ struct PipelineBuilder {
         return top
     }
 
-    /// Builds a stage; its errors, and those of its expressions, say which one it is.
+    /// Builds a stage or a part of one; its errors, and those of its expressions, name the place.
     private mutating func placed<Built>(
-        _ number: Int, _ stage: PipelineStage, _ body: (inout PipelineBuilder) throws(RequestError) -> Built
+        _ inner: PipelinePlace, _ body: (inout PipelineBuilder) throws(RequestError) -> Built
     ) throws(RequestError) -> Built {
         let surrounding = place
-        place = place.stage(number, stage.name)
+        place = inner
         compiler.begin(place)
         defer { place = surrounding }
         do throws(RequestError) {
@@ -114,7 +114,7 @@ struct PipelineBuilder {
             return try build(stages)
         }
         let reading = try build(Array(stages.dropLast()), isWhole: false)
-        return try placed(stages.count, last) { (builder) throws(RequestError) in
+        return try placed(place.stage(stages.count, last.name)) { (builder) throws(RequestError) in
             try builder.resolving(last.hasSubqueries, reading) { (builder, input) throws(RequestError) in
                 RowWrites(input, try builder.change(last), in: builder.database)
             }
@@ -176,24 +176,27 @@ struct PipelineBuilder {
             if let stage = rest.first, stage.name == SearchStage.name {
                 if indexes != .any { throw .invalidArgument("The stage search reads by an index for searches.") }
                 rest = rest.dropFirst()
-                return try search(try SearchStage(stage), selector, parent: parent)
+                return try placed(place.beside(2, stage.name)) { (builder) throws(RequestError) in
+                    try builder.search(try SearchStage(stage), selector, parent: parent)
+                }
             }
             let folding = ConstantFolding(database: database, bindings: compiler.scope.bindings)
             var query = options.query
             query.indexes = indexes
             let head = try PipelineHead(selector, rest, parent: parent, folding, options: query)
             rest = rest.dropFirst(head.stageCount)
-            if let stage = rest.first, let aggregate = try documentAggregate(stage, head, parent: parent) {
+            if let stage = rest.first, let aggregation = head.aggregation {
                 rest = rest.dropFirst()
-                return aggregate
+                return try placed(place.beside(head.stageCount + 2, stage.name)) { (builder) throws(RequestError) in
+                    try builder.documentAggregate(stage, aggregation, head, parent: parent)
+                }
             }
-            let ordered = try filtered(read(head.plan, .query(head.query, parent: parent)), head.residual)
+            let ordered = try filtered(read(head.plan, .query(head.query, parent: parent)), by: head.residual)
             guard let field = head.absentField else { return ordered }
             let plan = try PipelineHead.plan(head.unordered, parent: parent, query)
             let isAbsent = PipelineCall(name: "is_absent", arguments: [.field(field)], options: [])
-            let others = try filtered(
-                read(plan, .query(head.unordered, parent: parent)), [.call(isAbsent)] + head.residual)
-            return UnionAll([ordered, others])
+            let others = try filtered(read(plan, .query(head.unordered, parent: parent)), [.call(isAbsent)])
+            return UnionAll([ordered, try filtered(others, by: head.residual)])
         case .documents(let paths):
             return read(QueryPlan(documents: paths, in: database, options: options.query), .documents(paths))
         case .literals(let rows):
@@ -212,6 +215,18 @@ struct PipelineBuilder {
             }
             return UnionAll(parts)
         }
+    }
+
+    private mutating func filtered(
+        _ input: any PipelineOperator, by residual: [PipelineHead.Condition]
+    ) throws(RequestError) -> any PipelineOperator {
+        var top = input
+        for condition in residual {
+            top = try placed(place.beside(condition.stage, "where")) { (builder) throws(RequestError) in
+                try builder.filtered(top, [condition.value])
+            }
+        }
+        return top
     }
 
     private mutating func filtered(
@@ -417,11 +432,10 @@ struct PipelineBuilder {
         return (accumulators, groups)
     }
 
-    /// The aggregation of plain fields of the documents that a query reads; nil for any other.
+    /// The aggregation of plain fields of the documents that a query reads.
     private mutating func documentAggregate(
-        _ stage: PipelineStage, _ head: PipelineHead, parent: String
-    ) throws(RequestError) -> DocumentAggregate? {
-        guard let aggregation = head.aggregation else { return nil }
+        _ stage: PipelineStage, _ aggregation: FieldAggregation, _ head: PipelineHead, parent: String
+    ) throws(RequestError) -> DocumentAggregate {
         let accumulators = try compiled(try aggregateParts(stage).accumulators)
         return DocumentAggregate(
             read(head.plan, .query(head.query, parent: parent)), accumulators, over: aggregation.fields,

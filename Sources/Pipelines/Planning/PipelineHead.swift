@@ -10,12 +10,19 @@ internal import QueryEngine
 
 /// A query with the stages that it stands for.
 struct PipelineHead {
+    /// A condition of a stage `where`.
+    struct Condition {
+        var value: PipelineValue
+        /// The number of the stage: the source has number 1.
+        let stage: Int
+    }
+
     /// What is asked of the storage, for the planner and for access control.
     private(set) var query: StructuredQuery
     /// Stages after the source that the query stands for.
     private(set) var stageCount = 0
     /// Conditions that the query does not check.
-    private(set) var residual: [PipelineValue] = []
+    private(set) var residual: [Condition] = []
     private(set) var plan: QueryPlan
     /// A field that the order of the query needs and the pipeline does not: rows without it come after the query's,
     /// from ``unordered``.
@@ -50,12 +57,14 @@ struct PipelineHead {
         let everything = StructuredQuery(from: [selector])
         let wheres = stages.prefix { $0.name == "where" && $0.options.isEmpty && $0.arguments.count == 1 }
         var rest = stages[(stages.startIndex + wheres.count)...]
-        let written = wheres.flatMap { FilterTranslation.conjuncts($0.arguments[0]) }
-        var conditions = written.map(folding.fold)
-        let all = conditions
+        let written = wheres.enumerated().flatMap { (place, stage) in
+            FilterTranslation.conjuncts(stage.arguments[0]).map { Condition(value: $0, stage: place + 2) }
+        }
+        var conditions = written.map { Condition(value: folding.fold($0.value), stage: $0.stage) }
+        let all = conditions.map(\.value)
         var filters: [Filter] = []
         conditions.removeAll { condition in
-            guard let filter = FilterTranslation.filter(condition) else { return false }
+            guard let filter = FilterTranslation.filter(condition.value) else { return false }
             filters.append(filter)
             return true
         }
@@ -65,15 +74,16 @@ struct PipelineHead {
         if isSort || keepsOrder || !conditions.isEmpty {
             var existing = candidate.filter.map(FilterTranslation.fields(requiredBy:)) ?? []
             existing.insert(.documentName)
-            if let orders = PipelineHead.orders(rest.first, candidate.filter, existing, conditions) {
+            let values = conditions.map(\.value)
+            if let orders = PipelineHead.orders(rest.first, candidate.filter, existing, values) {
                 candidate.orderBy = orders
                 existing.formUnion(orders.map(\.field))
                 rest = rest.dropFirst()
             } else if keepsOrder {
-                absentField = PipelineHead.takeImpliedOrder(of: all, existing, conditions, into: &candidate)
+                absentField = PipelineHead.takeImpliedOrder(of: all, existing, values, into: &candidate)
                 existing.formUnion(candidate.orderBy.map(\.field))
             }
-            conditions.removeAll { FilterTranslation.existingField($0).map(existing.contains) ?? false }
+            conditions.removeAll { FilterTranslation.existingField($0.value).map(existing.contains) ?? false }
         }
         if conditions.isEmpty, absentField == nil { PipelineHead.takeBounds(&rest, into: &candidate) }
         // The pipeline checks all conditions itself if the planner refuses the query.
