@@ -460,6 +460,14 @@ package struct EngineCursor: ~Copyable, ~Escapable {
         return unsafe try memory!.next(&entry)
     }
 
+    /// The same, and false at a deleted entry when `deletions`, at least 1, has come to 0: `key` is that of the entry
+    /// then. The engine in memory passes any number.
+    @_lifetime(self: copy self)
+    package mutating func next(passing deletions: inout Int) throws(StorageError) -> Bool {
+        if memory == nil { return unsafe try embedded!.next(passing: &deletions, &entry) }
+        return unsafe try memory!.next(&entry)
+    }
+
     /// See ``KeyValueCursor/seek(to:)``.
     @_lifetime(self: copy self)
     package mutating func seek(to key: RawSpan) throws(StorageError) {

@@ -15,6 +15,8 @@ struct MemorySource: QuerySource, ~Copyable {
         let key: Range<Int>
         let value: Range<Int>
         let versionMicroseconds: UInt64
+        /// Of a deleted document.
+        let isDeleted: Bool
     }
 
     let database: UInt32 = 1
@@ -33,13 +35,16 @@ struct MemorySource: QuerySource, ~Copyable {
     ///   - emptyCollections: collections that held documents once: they are in the catalogue.
     ///   - count: documents that the catalogue counts in the first document's collection, if not those that are there.
     ///   - isIndexed: whether every field has index entries.
+    ///   - deleted: documents that were deleted. None of `documents` has the name of one.
     init(
-        _ documents: [TestDocument], emptyCollections: [String] = [], count: Int? = nil, isIndexed: Bool = false
+        _ documents: [TestDocument], emptyCollections: [String] = [], count: Int? = nil, isIndexed: Bool = false,
+        deleted: [TestDocument] = []
     ) throws {
         self.isIndexed = isIndexed
         var writer = MemoryWriter(database: database, isIndexed: isIndexed)
         for collection in emptyCollections { _ = writer.add(collection: collection) }
         for document in documents { try writer.add(document) }
+        for document in deleted { try writer.add(document, isDeleted: true) }
         if let count, let first = documents.first {
             _ = writer.add(collection: first.collection, documents: UInt64(max(count - documents.count, 0)))
         }
@@ -50,7 +55,8 @@ struct MemorySource: QuerySource, ~Copyable {
             bytes += stored.value
             entries.append(
                 Entry(
-                    key: start..<middle, value: middle..<bytes.count, versionMicroseconds: stored.versionMicroseconds))
+                    key: start..<middle, value: middle..<bytes.count, versionMicroseconds: stored.versionMicroseconds,
+                    isDeleted: stored.isDeleted))
         }
     }
 
@@ -80,7 +86,9 @@ struct MemorySource: QuerySource, ~Copyable {
         try waits?.check(key)
         let bytes = self.bytes.span.bytes
         let position = MemorySource.position(of: key, entries, bytes)
-        guard position < entries.count, bytes.extracting(entries[position].key).equalsBytes(key) else { return nil }
+        guard position < entries.count, !entries[position].isDeleted,
+            bytes.extracting(entries[position].key).equalsBytes(key)
+        else { return nil }
         return SourceValue(
             bytes.extracting(entries[position].value), versionMicroseconds: entries[position].versionMicroseconds)
     }
@@ -122,11 +130,21 @@ struct MemorySource: QuerySource, ~Copyable {
 
         @_lifetime(self: copy self)
         mutating func next() throws(RequestError) -> Bool {
-            guard range.contains(following) else { return false }
-            try waits?.check(bytes.extracting(entries[following].key))
-            current = following
-            following += direction == .ascending ? 1 : -1
-            return true
+            var deletions = Int.max
+            return try next(passing: &deletions)
+        }
+
+        @_lifetime(self: copy self)
+        mutating func next(passing deletions: inout Int) throws(RequestError) -> Bool {
+            while range.contains(following) {
+                try waits?.check(bytes.extracting(entries[following].key))
+                current = following
+                following += direction == .ascending ? 1 : -1
+                if !entries[current].isDeleted { return true }
+                deletions -= 1
+                if deletions <= 0 { return false }
+            }
+            return false
         }
 
         @_lifetime(self: copy self)
@@ -186,6 +204,7 @@ private struct MemoryWriter: ~Copyable {
     private let database: UInt32
     private let isIndexed: Bool
     private var entries: [[UInt8]: (value: [UInt8], versionMicroseconds: UInt64)] = [:]
+    private var deleted: Set<[UInt8]> = []
     /// Numbers and document counts of collections.
     private var collections: [String: (number: UInt64, count: UInt64)] = [:]
     private var derivation = IndexDerivation(MemoryFieldNumbers())
@@ -202,8 +221,8 @@ private struct MemoryWriter: ~Copyable {
         return known.number
     }
 
-    mutating func add(_ document: TestDocument) throws {
-        let number = add(collection: document.collection, documents: 1)
+    mutating func add(_ document: TestDocument, isDeleted: Bool = false) throws {
+        let number = add(collection: document.collection, documents: isDeleted ? 0 : 1)
         let path = Array(document.path.utf8)
         let fields = document.fields.documentBytes
         var key = ByteBuffer()
@@ -213,16 +232,18 @@ private struct MemoryWriter: ~Copyable {
             createMicroseconds: document.createMicroseconds, path: path.byteSpan, isCut: parts.isCut, into: &value)
         value.append(fields)
         entries[key.copyBytes()] = (value.copyBytes(), document.updateMicroseconds)
+        if isDeleted { deleted.insert(key.copyBytes()) }
         guard isIndexed else { return }
         var sink = EntrySink()
         let indexed = IndexedDocument(
             database: database, collection: number, key: key.bytes, parts, path: path.byteSpan)
         try derivation.derive(indexed, from: [UInt8]().byteSpan, to: fields.byteSpan, into: &sink)
         for entry in sink.entries { entries[entry] = ([], document.updateMicroseconds) }
+        if isDeleted { deleted.formUnion(sink.entries) }
     }
 
     /// Everything in the order of keys, with the catalogue and the numbers of fields.
-    consuming func sorted() -> [(key: [UInt8], value: [UInt8], versionMicroseconds: UInt64)] {
+    consuming func sorted() -> [(key: [UInt8], value: [UInt8], versionMicroseconds: UInt64, isDeleted: Bool)] {
         var key = ByteBuffer()
         var value = ByteBuffer()
         for (path, collection) in collections {
@@ -238,7 +259,8 @@ private struct MemoryWriter: ~Copyable {
             value.appendVarint(number)
             entries[field] = (value.copyBytes(), 1)
         }
-        return entries.map { ($0.key, $0.value.value, $0.value.versionMicroseconds) }
+        let deleted = deleted
+        return entries.map { ($0.key, $0.value.value, $0.value.versionMicroseconds, deleted.contains($0.key)) }
             .sorted { $0.key.lexicographicallyPrecedes($1.key) }
     }
 }

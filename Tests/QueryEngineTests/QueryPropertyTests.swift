@@ -14,7 +14,10 @@ struct QueryPropertyTests {
     func `Random queries return what the naive evaluator returns`(seed: UInt64) throws {
         var random = RandomQueries(seed: seed)
         for round in 0..<30 {
-            let documents = random.documents()
+            let all = random.documents()
+            let isDeleted = all.map { _ in round % 3 > 0 && random.random.generator.pick([true, false]) }
+            let documents = zip(all, isDeleted).filter { !$1 }.map(\.0)
+            let deleted = zip(all, isDeleted).filter(\.1).map(\.0)
             let (query, parent) = random.query()
             var options = QueryOptions()
             // Small bounds, so that pages, steps and passes are crossed.
@@ -25,7 +28,8 @@ struct QueryPropertyTests {
             let expected = NaiveQuery.results(query, parent: parent, of: documents)
             for isIndexed in [false, true] {
                 var source = try MemorySource(
-                    documents, emptyCollections: ["c/1/empty", "c/7/c"], isIndexed: isIndexed)
+                    documents, emptyCollections: ["c/1/empty", "c/7/c"] + deleted.map(\.collection),
+                    isIndexed: isIndexed, deleted: deleted)
                 source.knowsCollections = round % 2 == 0
                 let (found, run) = try results(of: plan, over: source, pageSize: pageSize)
                 #expect(found == expected, "seed \(seed), round \(round), plan:\n\(run.tree)")

@@ -155,6 +155,11 @@ package struct StoreCursor: RangeCursor, ~Copyable, ~Escapable {
     }
 
     @_lifetime(self: copy self)
+    package mutating func next(passing deletions: inout Int) throws(RequestError) -> Bool {
+        do throws(StorageError) { return try cursor.next(passing: &deletions) } catch { throw RequestError(error) }
+    }
+
+    @_lifetime(self: copy self)
     package mutating func seek(to key: RawSpan) throws(RequestError) {
         do throws(StorageError) { try cursor.seek(to: key) } catch { throw RequestError(error) }
     }

@@ -66,11 +66,22 @@ extension EmbeddedCursor {
     /// Goes to the next entry in the cursor's direction, at first to the first; false at the end.
     @_lifetime(self: copy self)
     package mutating func next() throws(StorageError) -> Bool {
+        var deletions = Int.max
+        return try next(passing: &deletions)
+    }
+
+    /// The same, and false at a deleted entry when `deletions`, at least 1, has come to 0; `key` is that of the entry
+    /// then.
+    @_lifetime(self: copy self)
+    @inline(__always)
+    package mutating func next(passing deletions: inout Int) throws(StorageError) -> Bool {
         if isAtEnd { return false }
         if !isPositioned { try positionAtStart() }
         while try takeNearest() {
             if unsafe isBeyondEnd(currentKey) { break }
             if unsafe currentValue.baseAddress != nil { return true }
+            deletions -= 1
+            if deletions <= 0 { return false }
         }
         isAtEnd = true
         return false
@@ -224,5 +235,17 @@ extension EmbeddedCursor {
         guard try next() else { return false }
         unsafe entry = unsafe CursorEntry(key: currentKey, value: currentValue, version: currentVersion)
         return true
+    }
+
+    /// Like `next(passing:)`, and puts the entry into `entry`, also a deleted one.
+    @_lifetime(self: copy self)
+    package mutating func next(
+        passing deletions: inout Int, _ entry: inout CursorEntry
+    ) throws(StorageError) -> Bool {
+        let isFound = try next(passing: &deletions)
+        if isFound || deletions <= 0 {
+            unsafe entry = unsafe CursorEntry(key: currentKey, value: currentValue, version: currentVersion)
+        }
+        return isFound
     }
 }

@@ -101,7 +101,17 @@ package struct CollectionScan: QueryOperator {
         _ path: inout ScanPath, _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Bool {
         var cursor = try source.cursor(from: keys.lower.byteSpan, to: keys.upper.byteSpan, direction)
-        while try cursor.next() {
+        var deletions = work.deletionsMax
+        while true {
+            guard try cursor.next(passing: &deletions) else {
+                if deletions > 0 { return true }
+                // The key of a cut id does not say where the scan is: the next one may.
+                deletions = 1
+                if DocumentKey.isCutID(in: cursor.key, collectionByteCount: keys.collectionByteCount) { continue }
+                path.setID(of: cursor.key, keys)
+                work.budget = 0
+                return false
+            }
             if DocumentKey.isCutID(in: cursor.key, collectionByteCount: keys.collectionByteCount) {
                 var group = LongIDGroup(containing: cursor.key, keys, direction)
                 if let begun = self.group, begun.prefix == group.prefix { group = begun }
@@ -119,7 +129,6 @@ package struct CollectionScan: QueryOperator {
             let hasBudget = work.countDocument(byteCount: record.fields.byteCount)
             if try page(path.row(record)) == .full || !hasBudget { return false }
         }
-        return true
     }
 }
 

@@ -24,6 +24,14 @@ struct EntryWork {
     var scanned = 0
     /// Entries that may be looked at without yielding one; then a merge stops.
     let limit: Int
+    /// Deleted entries that a scan may still pass; then it stops.
+    var deletions: Int
+
+    /// The work of a part of a step.
+    init(_ step: StepWork) {
+        limit = max(step.budget, 1)
+        deletions = step.deletionsMax
+    }
 }
 
 /// How a call for entries ended.

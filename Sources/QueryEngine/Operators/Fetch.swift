@@ -96,8 +96,8 @@ struct Fetch: QueryOperator {
         _ documents: inout DocumentReader, _ source: borrowing Source, _ work: inout StepWork,
         _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> EntryStep {
-        var entryWork = EntryWork(limit: max(work.budget, 1))
-        defer { work.entries += entryWork.scanned }
+        var entryWork = EntryWork(work)
+        defer { work.note(entryWork) }
         let check = check
         var hasRead = false
         let step = try nextEntries(from: source, &entryWork) { (entry) throws(RequestError) in
@@ -134,8 +134,8 @@ struct Fetch: QueryOperator {
         _ source: borrowing Source, _ work: inout StepWork,
         _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) {
-        var entryWork = EntryWork(limit: max(work.budget, 1))
-        defer { work.entries += entryWork.scanned }
+        var entryWork = EntryWork(work)
+        defer { work.note(entryWork) }
         let step = try nextEntries(from: source, &entryWork) { (entry) throws(RequestError) in
             let nothing = entry.segment.extracting(0..<0)
             work.budget -= 1

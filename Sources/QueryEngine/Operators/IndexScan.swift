@@ -70,7 +70,12 @@ struct IndexScan: Sendable {
         _ consume: (borrowing IndexEntry) throws(RequestError) -> PageControl
     ) throws(RequestError) -> EntryStep {
         var cursor = try source.cursor(from: keys.lower.byteSpan, to: keys.upper.byteSpan, direction)
-        while try cursor.next() {
+        while true {
+            guard try cursor.next(passing: &work.deletions) else {
+                if work.deletions > 0 { return .finished }
+                key = [UInt8](copying: cursor.key) + (direction == .ascending ? [0] : [])
+                return .paused
+            }
             guard let place = IndexKey.idSegment(of: cursor.key) else { throw .damagedEntry }
             if isOrdered, let group = unorderedGroup(cursor.key, place) {
                 return .unordered(group.intersection(keys))
@@ -83,7 +88,6 @@ struct IndexScan: Sendable {
                 return .paused
             }
         }
-        return .finished
     }
 
     /// The entries whose keys do not tell them apart from this one's, because the value or the id was cut; nil if

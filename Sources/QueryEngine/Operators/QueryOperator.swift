@@ -100,13 +100,28 @@ package struct StepWork: Sendable {
     /// Index entries looked at so far.
     var entries = 0
 
+    /// Deleted entries that take as long as a look at a document, or less.
+    private static let deletionsPerDocument = 4
+
     package init(budget: Int = 0, walks: Int = 0) {
         self.budget = budget
         self.walks = walks
     }
 
+    /// Deleted entries that the step may pass one after the other. When it has, it has done its work.
+    var deletionsMax: Int {
+        let (count, isMore) = max(budget, 1).multipliedReportingOverflow(by: Self.deletionsPerDocument)
+        return isMore ? .max : count
+    }
+
     /// Whether the step has done its work.
     package var isSpent: Bool { budget <= 0 }
+
+    /// Adds what a step has done with index entries.
+    mutating func note(_ work: EntryWork) {
+        entries += work.scanned
+        if work.deletions <= 0 { budget = 0 }
+    }
 
     /// Counts a document that was looked at.
     /// - Returns: whether the step may continue.

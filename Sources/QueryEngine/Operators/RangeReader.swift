@@ -15,6 +15,14 @@ struct MergeEntry: Equatable {
     var isCut = false
 }
 
+/// What a search in a range has found.
+enum RangeStep {
+    case entry(MergeEntry)
+    /// No entry up to this suffix, that of a deleted entry: the step has passed as many as it may.
+    case deletions([UInt8])
+    case end
+}
+
 /// Reads one range in the direction of the merge.
 struct RangeReader {
     private let prefix: [UInt8]
@@ -32,44 +40,51 @@ struct RangeReader {
     /// Entries of the last batch that were returned.
     private var used = 0
     private var isExhausted = false
+    /// Whether a step may end at a deleted entry.
+    private let countsDeletions: Bool
+    /// The suffix of the deleted entry at which the last batch ended, if it did.
+    private var deleted: [UInt8]?
     /// Nil unless the range is measured.
     private(set) var figures: OperatorFigures?
 
     private static let shortest = 4
     private static let longest = 256
 
-    init(_ range: IndexRange, _ direction: SortDirection, measures: Bool = false) {
+    init(_ range: IndexRange, _ direction: SortDirection, countsDeletions: Bool = false, measures: Bool = false) {
+        self.countsDeletions = countsDeletions
         if measures { figures = OperatorFigures() }
         prefix = range.prefix
         suffixes = range.suffixes
         self.direction = direction
     }
 
-    /// The first entry at or after a suffix in the direction of the merge (nil: the first at all); nil when there is
-    /// none.
+    /// The first entry at or after a suffix in the direction of the merge (nil: the first at all).
     ///
     /// - Parameter isInclusive: whether an entry with the suffix itself is wanted.
     mutating func seek<Source: QuerySource & ~Copyable>(
         to suffix: [UInt8]?, isInclusive: Bool, _ source: borrowing Source, _ work: inout EntryWork
-    ) throws(RequestError) -> MergeEntry? {
+    ) throws(RequestError) -> RangeStep {
         if figures == nil { return try find(suffix, isInclusive: isInclusive, source, &work) }
         let (start, before) = (SystemClock.monotonicNanoseconds(), work.scanned)
-        let entry = try find(suffix, isInclusive: isInclusive, source, &work)
-        figures?.add(rows: entry == nil ? 0 : 1, entries: work.scanned - before, since: start)
-        return entry
+        let step = try find(suffix, isInclusive: isInclusive, source, &work)
+        var rows = 0
+        if case .entry = step { rows = 1 }
+        figures?.add(rows: rows, entries: work.scanned - before, since: start)
+        return step
     }
 
     private mutating func find<Source: QuerySource & ~Copyable>(
         _ suffix: [UInt8]?, isInclusive: Bool, _ source: borrowing Source, _ work: inout EntryWork
-    ) throws(RequestError) -> MergeEntry? {
+    ) throws(RequestError) -> RangeStep {
         while true {
             while position < ends.count {
-                guard let suffix else { return use() }
+                guard let suffix else { return .entry(use()) }
                 let order = compare(with: suffix)
-                if order == 0 ? isInclusive : (order > 0) == (direction == .ascending) { return use() }
+                if order == 0 ? isInclusive : (order > 0) == (direction == .ascending) { return .entry(use()) }
                 position += 1
             }
-            if isExhausted { return nil }
+            if isExhausted { return .end }
+            if ends.isEmpty, let deleted = deleted.take() { return .deletions(deleted) }
             batchCount = used * 2 > ends.count ? min(batchCount * 2, Self.longest) : Self.shortest
             used = 0
             try readBatch(from: suffix, isInclusive: isInclusive, source, &work)
@@ -95,6 +110,7 @@ struct RangeReader {
         ends.removeAll(keepingCapacity: true)
         if !documentKeys.isEmpty { documentKeys = [:] }
         position = 0
+        deleted = nil
         let range = suffix.map { rest(from: $0, isInclusive: isInclusive) } ?? suffixes
         if range.isEmpty {
             isExhausted = true
@@ -102,9 +118,16 @@ struct RangeReader {
         }
         let (lower, upper) = (prefix + range.lower, prefix + range.upper)
         var cursor = try source.cursor(from: lower.byteSpan, to: upper.byteSpan, direction)
+        // When the step has none left, one more shows how far the range has nothing.
+        var deletions = countsDeletions ? max(work.deletions, 1) : .max
+        defer { work.deletions = min(work.deletions, deletions) }
         while ends.count < batchCount {
-            guard try cursor.next() else {
-                isExhausted = true
+            guard try cursor.next(passing: &deletions) else {
+                if deletions <= 0 {
+                    deleted = [UInt8](copying: cursor.key.extracting(prefix.count..<cursor.key.byteCount))
+                } else {
+                    isExhausted = true
+                }
                 return
             }
             work.scanned += 1

@@ -72,12 +72,16 @@ struct ZigzagReader {
         _ merge: ZigzagMerge, at position: MergePosition, database: UInt32, _ direction: SortDirection,
         measures: Bool = false
     ) {
-        readers = merge.ranges.map { RangeReader($0, direction, measures: measures) }
+        let shared = SharedSuffixes(merge)
+        self.shared = shared
+        // Where a document may have different suffixes, that of a deleted entry does not say where the others are.
+        readers = merge.ranges.map {
+            RangeReader($0, direction, countsDeletions: shared == nil, measures: measures)
+        }
         if measures { figures = OperatorFigures() }
         collection = merge.collection.map {
             CollectionSuffixes($0, database: database, valueBytes: merge.ranges[0].valueBytes, direction)
         }
-        shared = SharedSuffixes(merge)
         self.position = position
     }
 
@@ -109,14 +113,21 @@ struct ZigzagReader {
         _ source: borrowing Source, _ work: inout EntryWork
     ) throws(RequestError) -> Bool {
         if position.isExhausted { return true }
-        let start = try readers[0].seek(to: position.suffix, isInclusive: position.isInclusive, source, &work)
-        guard var target = start else { return end() }
+        var target: MergeEntry
+        switch try readers[0].seek(to: position.suffix, isInclusive: position.isInclusive, source, &work) {
+        case .entry(let entry): target = entry
+        case .deletions(let suffix): return pause(after: suffix)
+        case .end: return end()
+        }
         if try shared?.isCut(target) == true { return stop(at: target) }
         var agreeing = 1
         var next = readers.count > 1 ? 1 : 0
         while agreeing < readers.count {
-            guard let found = try readers[next].seek(to: target.suffix, isInclusive: true, source, &work) else {
-                return end()
+            let found: MergeEntry
+            switch try readers[next].seek(to: target.suffix, isInclusive: true, source, &work) {
+            case .entry(let entry): found = entry
+            case .deletions(let suffix): return pause(after: suffix)
+            case .end: return end()
             }
             next = next + 1 == readers.count ? 0 : next + 1
             if try shared?.isCut(found) == true { return stop(at: found) }
@@ -145,6 +156,13 @@ struct ZigzagReader {
     private mutating func stand(at entry: MergeEntry) {
         position.suffix = entry.suffix
         position.isInclusive = true
+    }
+
+    /// One of the ranges has no entry up to a suffix.
+    private mutating func pause(after suffix: [UInt8]) -> Bool {
+        position.suffix = suffix
+        position.isInclusive = false
+        return false
     }
 
     /// Ends at an entry that may be of another document, or in another place, in the other ranges.

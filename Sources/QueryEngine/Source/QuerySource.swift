@@ -132,6 +132,15 @@ package protocol RangeCursor: ~Copyable, ~Escapable {
     @_lifetime(self: copy self)
     mutating func next() throws(RequestError) -> Bool
 
+    /// The same, and false at a deleted entry when `deletions` has come to 0: `key` is that of the entry then.
+    ///
+    /// A range may have millions of deleted entries before the next one, which are to be passed in several steps. A
+    /// source without deleted entries, or one that need not give way to others, leaves `deletions` as it is.
+    ///
+    /// - Parameter deletions: deleted entries that may be passed, at least 1.
+    @_lifetime(self: copy self)
+    mutating func next(passing deletions: inout Int) throws(RequestError) -> Bool
+
     /// Makes the following `next()` move to the first entry at or beyond `key` in the cursor's direction, within the
     /// range.
     @_lifetime(self: copy self)
@@ -141,6 +150,11 @@ package protocol RangeCursor: ~Copyable, ~Escapable {
     var key: RawSpan { @_lifetime(borrow self) borrowing get }
     var value: RawSpan { @_lifetime(borrow self) borrowing get }
     var versionMicroseconds: UInt64 { get }
+}
+
+extension RangeCursor where Self: ~Copyable & ~Escapable {
+    @_lifetime(self: copy self)
+    package mutating func next(passing deletions: inout Int) throws(RequestError) -> Bool { try next() }
 }
 
 /// A value lent by a source, with the version that wrote it.

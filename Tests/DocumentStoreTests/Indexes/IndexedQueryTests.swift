@@ -65,6 +65,29 @@ struct IndexedQueryTests {
         try model.harness.finish()
     }
 
+    @Test(arguments: [false, true])
+    func `A step of a query passes few deleted documents`(isCheckpointed: Bool) async throws {
+        let model = try IndexedModel()
+        let names = (1_000..<1_200).map { "c/\($0)" }
+        try await model.harness.commit((names + ["c/0", "c/9"]).map { .set($0, ["n": 1]) })
+        if isCheckpointed { try model.harness.store.checkpoint() }
+        try await model.harness.commit(names.map { .delete($0) })
+        if isCheckpointed { try model.harness.store.checkpoint() }
+        for field in ["__name__", "n"] {
+            for direction in [SortDirection.ascending, .descending] {
+                let query = StructuredQuery(
+                    from: [CollectionSelector(collectionID: "c")],
+                    orderBy: [Order(field: try FieldPath(field), direction: direction)])
+                var options = QueryOptions()
+                options.candidatesPerStep = 5
+                let (found, steps) = try model.steps(of: query, options: options)
+                #expect(found == (direction == .ascending ? ["c/0", "c/9"] : ["c/9", "c/0"]))
+                #expect(steps >= 10)
+            }
+        }
+        try model.harness.finish()
+    }
+
     @Test func `A group that was asked for once is known, with the collections that come later`() async throws {
         let model = try IndexedModel()
         let long = String(repeating: "x", count: 230)

@@ -70,6 +70,24 @@ struct IndexedModel {
         throw RequestError(.internal, "the query does not end, plan:\n\(run.tree)")
     }
 
+    /// The paths of a query's results, and how many steps it takes.
+    func steps(of query: StructuredQuery, options: QueryOptions) throws -> (found: [String], count: Int) {
+        let plan = try QueryPlan(query, parent: Array(harness.database.documentsRoot.utf8).byteSpan, options: options)
+        let reader = harness.store.makeReader()
+        let point = try harness.readPoint(reader, .latest)
+        var run = QueryExecution(plan)
+        var found: [String] = []
+        for count in 1...Self.stepsMax {
+            let progress = try run.next(from: try reader.source(at: point, matching: plan.matcher)) {
+                (result) throws(RequestError) in
+                found.append(String(repairingUTF8: result.path))
+                return .more
+            }
+            if progress == .finished { return (found, count) }
+        }
+        throw RequestError(.internal, "the query does not end, plan:\n\(run.tree)")
+    }
+
     func count(
         _ query: StructuredQuery, parent: String, upTo: Int64? = nil, at selector: ReadSelector = .latest
     ) throws -> (count: Int64?, scanned: Int) {

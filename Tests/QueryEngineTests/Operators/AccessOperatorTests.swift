@@ -124,6 +124,23 @@ struct AccessOperatorTests {
         #expect(run.scannedEntries == documents.count)
     }
 
+    @Test(arguments: [nil, "n"], [SortDirection.ascending, .descending])
+    func `A step passes few deleted documents`(field: String?, direction: SortDirection) throws {
+        let documents = numbered(102) { _ in ["n": 1] }
+        let left = [documents[0], documents[101]]
+        let source = try MemorySource(left, isIndexed: true, deleted: Array(documents[1...100]))
+        let query = StructuredQuery(
+            from: [CollectionSelector(collectionID: "c")],
+            orderBy: [Order(field: try FieldPath(field ?? "__name__"), direction: direction)])
+        var options = QueryOptions()
+        options.candidatesPerStep = 5
+        let parent = Array("projects/p/databases/d/documents".utf8)
+        let plan = try QueryPlan(query, parent: parent.byteSpan, options: options)
+        let (found, run) = try results(of: plan, over: source)
+        #expect(found == (direction == .ascending ? left : left.reversed()))
+        #expect(run.calls >= 5, "\(run.tree)")
+    }
+
     @Test(arguments: Paging.all)
     func `SubtreeScan reads nested collections in the order of names`(paging: Paging) throws {
         let paths = ["a/1", "a/1/x/5", "a/1/x/5/x/7", "a/1/y/1", "a/2", "b/1", "b/1/x/2", "x/1"]
