@@ -85,11 +85,25 @@ package struct MemoryCursor: ~Copyable, ~Escapable, KeyValueCursor {
 
     @_lifetime(self: copy self)
     package mutating func next() throws(StorageError) -> Bool {
+        var deletions = Int.max
+        return try next(passing: &deletions)
+    }
+
+    /// The same, and false at a deleted entry when `deletions`, at least 1, has come to 0; `key` is that of the entry
+    /// then.
+    @_lifetime(self: copy self)
+    package mutating func next(passing deletions: inout Int) throws(StorageError) -> Bool {
         if isAtEnd { return false }
-        let found = volume.contents.withLock { contents in nextVisible(in: contents.table) }
+        var left = deletions
+        let found = volume.contents.withLock { contents in nextEntry(in: contents.table, passing: &left) }
+        deletions = left
         start = .current
         guard let (entry, version) = found else {
             isAtEnd = true
+            return false
+        }
+        guard let version else {
+            currentKey = entry.key
             return false
         }
         if let coldKeys, Self.isPending(entry.key, coldKeys) { throw .pending }
@@ -105,11 +119,15 @@ package struct MemoryCursor: ~Copyable, ~Escapable, KeyValueCursor {
         unsafe coldKeys.isPending(RawSpan(_unsafeBytes: key.bytes))
     }
 
-    /// The next entry of the range that has a value at the version.
-    private borrowing func nextVisible(in table: MemoryTable) -> (MemoryEntry, MemoryVersion)? {
+    /// The next entry of the range that has a value at the version, or without one the last that may be passed.
+    private borrowing func nextEntry(
+        in table: MemoryTable, passing deletions: inout Int
+    ) -> (MemoryEntry, MemoryVersion?)? {
         var position = direction == .forward ? firstForward(table) : firstBackward(table)
         while let at = position, let entry = table.entry(at: at), isInRange(entry.key) {
             if let version = entry.version(atMost: atMost), version.value != nil { return (entry, version) }
+            deletions -= 1
+            if deletions <= 0 { return (entry, nil) }
             position = direction == .forward ? table.position(after: at) : table.position(before: at)
         }
         return nil
@@ -153,8 +171,22 @@ extension MemoryCursor {
     /// Like `next()`, and puts the new entry into `entry`.
     @_lifetime(self: copy self)
     package mutating func next(_ entry: inout CursorEntry) throws(StorageError) -> Bool {
-        guard try next() else { return false }
-        unsafe entry = unsafe CursorEntry(key: currentKey!.bytes, value: currentValue!.bytes, version: currentVersion)
-        return true
+        var deletions = Int.max
+        return unsafe try next(passing: &deletions, &entry)
+    }
+
+    /// Like `next(passing:)`, and puts the entry into `entry`, of a deleted one the key.
+    @_lifetime(self: copy self)
+    package mutating func next(
+        passing deletions: inout Int, _ entry: inout CursorEntry
+    ) throws(StorageError) -> Bool {
+        let isFound = try next(passing: &deletions)
+        if isFound {
+            unsafe entry = unsafe CursorEntry(
+                key: currentKey!.bytes, value: currentValue!.bytes, version: currentVersion)
+        } else if deletions <= 0 {
+            unsafe entry.key = unsafe currentKey!.bytes
+        }
+        return isFound
     }
 }

@@ -461,11 +461,11 @@ package struct EngineCursor: ~Copyable, ~Escapable {
     }
 
     /// The same, and false at a deleted entry when `deletions`, at least 1, has come to 0: `key` is that of the entry
-    /// then. The engine in memory passes any number.
+    /// then.
     @_lifetime(self: copy self)
     package mutating func next(passing deletions: inout Int) throws(StorageError) -> Bool {
         if memory == nil { return unsafe try embedded!.next(passing: &deletions, &entry) }
-        return unsafe try memory!.next(&entry)
+        return unsafe try memory!.next(passing: &deletions, &entry)
     }
 
     /// See ``KeyValueCursor/seek(to:)``.
