@@ -168,13 +168,6 @@ package struct MemoryCursor: ~Copyable, ~Escapable, KeyValueCursor {
 }
 
 extension MemoryCursor {
-    /// Like `next()`, and puts the new entry into `entry`.
-    @_lifetime(self: copy self)
-    package mutating func next(_ entry: inout CursorEntry) throws(StorageError) -> Bool {
-        var deletions = Int.max
-        return unsafe try next(passing: &deletions, &entry)
-    }
-
     /// Like `next(passing:)`, and puts the entry into `entry`, of a deleted one the key.
     @_lifetime(self: copy self)
     package mutating func next(

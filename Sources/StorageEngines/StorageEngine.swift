@@ -456,8 +456,8 @@ package struct EngineCursor: ~Copyable, ~Escapable {
     /// See ``KeyValueCursor/next()``.
     @_lifetime(self: copy self)
     package mutating func next() throws(StorageError) -> Bool {
-        if memory == nil { return unsafe try embedded!.next(&entry) }
-        return unsafe try memory!.next(&entry)
+        var deletions = Int.max
+        return try next(passing: &deletions)
     }
 
     /// The same, and false at a deleted entry when `deletions`, at least 1, has come to 0: `key` is that of the entry

@@ -92,13 +92,12 @@ struct Catalogue: ~Copyable {
         for position in numbered {
             writeKey(of: position)
             let key = key.copyBytes()
-            var path = entries[position].path
-            if path.isEmpty {
-                value.reset()
+            value.reset()
+            value.append(entries[position].path)
+            if value.count == 0 {
                 DocumentKey.appendCollectionPath(of: key.byteSpan, collectionByteCount: key.count, to: &value)
-                path = value.copyBytes()
             }
-            body(key, [UInt8](copying: RelativePath.lastSegment(path.byteSpan)))
+            body(key, [UInt8](copying: RelativePath.lastSegment(value.bytes)))
         }
     }
 

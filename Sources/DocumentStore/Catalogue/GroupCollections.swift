@@ -8,7 +8,7 @@
 // thread adds those of new collections, so the next query looks up these keys alone.
 //
 // A list has every collection of its group that any state from then on has. It may have more: collections of commits
-// that are not visible yet. Therefore who uses a list looks each key up in the state that he reads.
+// that are not visible yet. So a query looks each key of a list up in the state that it reads.
 
 internal import Basics
 internal import Storage
@@ -54,20 +54,18 @@ final class GroupCollections: Sendable {
             // Until the list is put back it has one owner.
             groups[group] = .many
             if keys.count == GroupCollections.collectionsMax {
-                for key in keys { byteCount -= key.count + GroupCollections.overhead }
+                byteCount -= GroupCollections.bytes(of: keys)
                 return
             }
             keys.insert(key, at: place)
-            byteCount += key.count + GroupCollections.overhead
+            byteCount += GroupCollections.bytes(of: [key])
             groups[group] = .keys(keys)
         }
 
         mutating func remove(_ group: Group) {
             guard let known = groups.removeValue(forKey: group) else { return }
-            byteCount -= group.id.count + GroupCollections.overhead
-            if case .keys(let keys) = known {
-                for key in keys { byteCount -= key.count + GroupCollections.overhead }
-            }
+            byteCount -= GroupCollections.bytes(of: [group.id])
+            if case .keys(let keys) = known { byteCount -= GroupCollections.bytes(of: keys) }
         }
     }
 
@@ -77,8 +75,9 @@ final class GroupCollections: Sendable {
     static let collectionsMax = 4_096
     private static let bytesMax = 8 << 20
     private static let newestMax = 1_024
-    /// Bytes of memory as which a key or a group counts beside its own.
-    private static let overhead = 64
+
+    /// About the memory of keys or ids.
+    private static func bytes(of keys: [[UInt8]]) -> Int { keys.reduce(0) { $0 + $1.count + 64 } }
 
     /// - Parameter version: of the newest state, without the collections that will be added.
     init(after version: CommitVersion) { state = Mutex(State(forgotten: version)) }
@@ -100,9 +99,8 @@ final class GroupCollections: Sendable {
             if state.forgotten > version { return }
             state.remove(group)
             if state.byteCount > Self.bytesMax { (state.groups, state.byteCount) = ([:], 0) }
-            state.byteCount += id.count + Self.overhead
+            state.byteCount += Self.bytes(of: [id]) + Self.bytes(of: keys ?? [])
             state.groups[group] = keys.map { .keys($0) } ?? .many
-            for key in keys ?? [] { state.byteCount += key.count + Self.overhead }
             for collection in state.newest where collection.group == group { state.add(collection.key, to: group) }
         }
     }

@@ -229,14 +229,6 @@ extension EmbeddedCursor {
 }
 
 extension EmbeddedCursor {
-    /// Like `next()`, and puts the new entry into `entry`.
-    @_lifetime(self: copy self)
-    package mutating func next(_ entry: inout CursorEntry) throws(StorageError) -> Bool {
-        guard try next() else { return false }
-        unsafe entry = unsafe CursorEntry(key: currentKey, value: currentValue, version: currentVersion)
-        return true
-    }
-
     /// Like `next(passing:)`, and puts the entry into `entry`, also a deleted one.
     @_lifetime(self: copy self)
     package mutating func next(

@@ -51,13 +51,29 @@ struct IndexedModel {
         _ query: StructuredQuery, parent: String, options: QueryOptions, pageSize: Int,
         at selector: ReadSelector = .latest
     ) throws -> (documents: [TestDocument], tree: String, scanned: Int, entries: Int) {
+        let run = try finish(query, parent: parent, options: options, pageSize: pageSize, at: selector)
+        return (run.documents, run.tree, run.scanned, run.entries)
+    }
+
+    /// A query that has ended.
+    private struct FinishedQuery {
+        let documents: [TestDocument]
+        let tree: String
+        let scanned: Int
+        let entries: Int
+        let steps: Int
+    }
+
+    private func finish(
+        _ query: StructuredQuery, parent: String, options: QueryOptions, pageSize: Int, at selector: ReadSelector
+    ) throws -> FinishedQuery {
         let root = Array((parent.isEmpty ? harness.database.documentsRoot : harness.name(parent)).utf8)
         let plan = try QueryPlan(query, parent: root.byteSpan, options: options)
         let reader = harness.store.makeReader()
         let point = try harness.readPoint(reader, selector)
         var run = QueryExecution(plan)
         var found: [TestDocument] = []
-        for _ in 0..<Self.stepsMax {
+        for step in 1...Self.stepsMax {
             var room = pageSize
             let source = try reader.source(at: point, matching: plan.matcher)
             let progress = try run.next(from: source) { (result) throws(RequestError) in
@@ -65,27 +81,19 @@ struct IndexedModel {
                 room -= 1
                 return room > 0 ? .more : .full
             }
-            if progress == .finished { return (found, run.tree, run.scannedDocuments, run.scannedEntries) }
+            if progress == .finished {
+                return FinishedQuery(
+                    documents: found, tree: run.tree, scanned: run.scannedDocuments, entries: run.scannedEntries,
+                    steps: step)
+            }
         }
         throw RequestError(.internal, "the query does not end, plan:\n\(run.tree)")
     }
 
     /// The paths of a query's results, and how many steps it takes.
     func steps(of query: StructuredQuery, options: QueryOptions) throws -> (found: [String], count: Int) {
-        let plan = try QueryPlan(query, parent: Array(harness.database.documentsRoot.utf8).byteSpan, options: options)
-        let reader = harness.store.makeReader()
-        let point = try harness.readPoint(reader, .latest)
-        var run = QueryExecution(plan)
-        var found: [String] = []
-        for count in 1...Self.stepsMax {
-            let progress = try run.next(from: try reader.source(at: point, matching: plan.matcher)) {
-                (result) throws(RequestError) in
-                found.append(String(repairingUTF8: result.path))
-                return .more
-            }
-            if progress == .finished { return (found, count) }
-        }
-        throw RequestError(.internal, "the query does not end, plan:\n\(run.tree)")
+        let run = try finish(query, parent: "", options: options, pageSize: .max, at: .latest)
+        return (run.documents.map(\.path), run.steps)
     }
 
     func count(
