@@ -30,7 +30,6 @@ package final class DocumentStore: Sendable {
     let transactions: TransactionTable
     let indexState = SharedIndexStates()
     let failedBuilds = FailedBuilds()
-    let groupCollections: GroupCollections
     /// Nil unless indexes are made on demand.
     let adaptiveIndexes: AdaptiveIndexes?
     /// Indexes that queries lacked.
@@ -82,8 +81,7 @@ package final class DocumentStore: Sendable {
             directory: configuration.directory, volume: configuration.volume,
             options: DocumentStore.engineOptions(configuration), replay: recovery.replay)
         let writer = try engine.makeWriter()
-        groupCollections = GroupCollections(after: engine.publishedVersion)
-        let applier = try recovery.makeApplier(latest: writer.latest, groupCollections: groupCollections)
+        let applier = try recovery.makeApplier(latest: writer.latest)
         versions = VersionClock(
             clock: configuration.clock, engine: engine, isFollower: follows)
         transactions = TransactionTable(configuration: configuration)

@@ -28,20 +28,19 @@ struct MemorySource: QuerySource, ~Copyable {
     private let isIndexed: Bool
     /// Set for a source that must be waited for.
     var waits: SourceWaits?
-    /// Whether the collections of groups are known.
-    var knowsCollections = false
 
     /// - Parameters:
     ///   - emptyCollections: collections that held documents once: they are in the catalogue.
     ///   - count: documents that the catalogue counts in the first document's collection, if not those that are there.
     ///   - isIndexed: whether every field has index entries.
     ///   - deleted: documents that were deleted. None of `documents` has the name of one.
+    ///   - listsGroups: whether there are lists of the groups' collections.
     init(
         _ documents: [TestDocument], emptyCollections: [String] = [], count: Int? = nil, isIndexed: Bool = false,
-        deleted: [TestDocument] = []
+        deleted: [TestDocument] = [], listsGroups: Bool = false
     ) throws {
         self.isIndexed = isIndexed
-        var writer = MemoryWriter(database: database, isIndexed: isIndexed)
+        var writer = MemoryWriter(database: database, isIndexed: isIndexed, listsGroups: listsGroups)
         for collection in emptyCollections { _ = writer.add(collection: collection) }
         for document in documents { try writer.add(document) }
         for document in deleted { try writer.add(document, isDeleted: true) }
@@ -91,17 +90,6 @@ struct MemorySource: QuerySource, ~Copyable {
         else { return nil }
         return SourceValue(
             bytes.extracting(entries[position].value), versionMicroseconds: entries[position].versionMicroseconds)
-    }
-
-    borrowing func collectionKeys(
-        ofGroup id: [UInt8], searching searches: Bool
-    ) throws(RequestError) -> [[UInt8]]? {
-        guard knowsCollections else { return nil }
-        // One that is not there is among them.
-        var key = ByteBuffer()
-        DocumentKey.writeCatalogue((Array("c/none/".utf8) + id).byteSpan, database: database, into: &key)
-        let keys = try catalogueKeys(ofGroup: id, atMost: .max) ?? []
-        return Array(Set(keys + [key.copyBytes()])).sorted { $0.lexicographicallyPrecedes($1) }
     }
 
     borrowing func indexedFields(of collection: RawSpan) -> IndexedFields { isIndexed ? .all : .none }
@@ -203,15 +191,17 @@ final class SourceWaits {
 private struct MemoryWriter: ~Copyable {
     private let database: UInt32
     private let isIndexed: Bool
+    private let listsGroups: Bool
     private var entries: [[UInt8]: (value: [UInt8], versionMicroseconds: UInt64)] = [:]
     private var deleted: Set<[UInt8]> = []
     /// Numbers and document counts of collections.
     private var collections: [String: (number: UInt64, count: UInt64)] = [:]
     private var derivation = IndexDerivation(MemoryFieldNumbers())
 
-    init(database: UInt32, isIndexed: Bool) {
+    init(database: UInt32, isIndexed: Bool, listsGroups: Bool) {
         self.database = database
         self.isIndexed = isIndexed
+        self.listsGroups = listsGroups
     }
 
     mutating func add(collection: String, documents: UInt64 = 0) -> UInt64 {
@@ -253,6 +243,10 @@ private struct MemoryWriter: ~Copyable {
             value.appendVarint(collection.count)
             if DocumentKey.isCutCollection(byteCount: key.count) { value.append(Array(path.utf8)) }
             entries[key.copyBytes()] = (value.copyBytes(), 1)
+            guard listsGroups else { continue }
+            let isCut = DocumentKey.isCutCollection(byteCount: key.count)
+            entries[GroupKey.key(of: key.bytes, path: Array((isCut ? path : "").utf8).byteSpan)] = ([], 1)
+            entries[GroupKey.marker] = ([], 1)
         }
         for (field, number) in derivation.fields.numbers {
             value.reset()

@@ -27,10 +27,9 @@ struct QueryPropertyTests {
             let pageSize = random.random.generator.pick([1, 2, 1000])
             let expected = NaiveQuery.results(query, parent: parent, of: documents)
             for isIndexed in [false, true] {
-                var source = try MemorySource(
+                let source = try MemorySource(
                     documents, emptyCollections: ["c/1/empty", "c/7/c"] + deleted.map(\.collection),
-                    isIndexed: isIndexed, deleted: deleted)
-                source.knowsCollections = round % 2 == 0
+                    isIndexed: isIndexed, deleted: deleted, listsGroups: round % 2 == 0)
                 let (found, run) = try results(of: plan, over: source, pageSize: pageSize)
                 #expect(found == expected, "seed \(seed), round \(round), plan:\n\(run.tree)")
                 #expect(run.skipped <= Int(query.offset))

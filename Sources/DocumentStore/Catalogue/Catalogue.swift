@@ -3,6 +3,8 @@
 //     02 | database, 4 | collection path    ->    | number, varint | count, varint | the full path if the key is cut |
 //     01 | 'n'                              ->    | the next number, varint |
 //
+// Each new collection also gets a key in the list of its group (`GroupKey`).
+//
 // A collection's number is given when its first document comes and never changes, also while it is empty:
 // index keys carry it. Numbers are given in the order of commits that succeed, so that recovery gives the same.
 //
@@ -40,6 +42,8 @@ struct Catalogue: ~Copyable {
     /// Those of them that it has numbered.
     private var numbered: [Int] = []
     private var nextNumber: UInt64?
+    /// Whether the store has the list of each group; set with `nextNumber`.
+    private var listsGroups = false
     private var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
     private var value = ByteBuffer(capacity: 64)
 
@@ -87,20 +91,6 @@ struct Catalogue: ~Copyable {
         endCommit()
     }
 
-    /// Calls `body` with the key and the id of each collection that is new with the commit being made.
-    mutating func forEachNew(_ body: (_ key: [UInt8], _ id: [UInt8]) -> Void) {
-        for position in numbered {
-            writeKey(of: position)
-            let key = key.copyBytes()
-            value.reset()
-            value.append(entries[position].path)
-            if value.count == 0 {
-                DocumentKey.appendCollectionPath(of: key.byteSpan, collectionByteCount: key.count, to: &value)
-            }
-            body(key, [UInt8](copying: RelativePath.lastSegment(value.bytes)))
-        }
-    }
-
     /// The commit is staged, with what `writeChanges` put.
     mutating func keepCommit() { endCommit() }
 
@@ -131,12 +121,26 @@ struct Catalogue: ~Copyable {
             value.append(entries[position].path)
             batch.put(key: key.bytes, value: value.bytes)
         }
+        if listsGroups {
+            for position in numbered { writeGroup(of: position, into: &batch) }
+        }
         if let nextNumber, !numbered.isEmpty {
             Catalogue.writeCounterKey(into: &key)
             value.reset()
             value.appendVarint(nextNumber)
             batch.put(key: key.bytes, value: value.bytes)
         }
+    }
+
+    /// Puts a new collection into the list of its group.
+    private mutating func writeGroup(of position: Int, into batch: inout MutationBatch) {
+        writeKey(of: position)
+        let path = entries[position].path
+        let listed = GroupKey.key(of: key.bytes, path: path.byteSpan)
+        value.reset()
+        batch.put(key: listed.byteSpan, value: value.bytes)
+        let marker = GroupKey.marker
+        if entries[position].number == 1 { batch.put(key: marker.byteSpan, value: value.bytes) }
     }
 
     private mutating func position(
@@ -176,6 +180,10 @@ struct Catalogue: ~Copyable {
             var reader = WireReader(stored.bytes)
             if let number = try? reader.varint() { next = number }
         }
+        listsGroups = next == 1
+        // Directories from before there were lists have none.
+        let marker = GroupKey.marker
+        if !listsGroups, try latest.value(forKey: marker.byteSpan) != nil { listsGroups = true }
         nextNumber = next
         return next
     }

@@ -29,8 +29,6 @@ struct CommitApplier: ~Copyable {
     private(set) var indexes: IndexMaintenance
     private(set) var sessions: SessionTable
     private let databases: DatabaseDirectory
-    /// Nil during recovery.
-    private let groupCollections: GroupCollections?
     private let latest: LatestReader
 
     // The commit that is being applied.
@@ -47,17 +45,15 @@ struct CommitApplier: ~Copyable {
 
     /// - Parameters:
     ///   - latest: the newest state, without the commit that is being applied.
-    ///   - groupCollections: gets new collections; nil during recovery.
     ///   - textLibraries: see `StoreConfiguration.textLibraries`.
     /// - Throws: a `StorageError` if the stored index definitions cannot be read.
     init(
         latest: LatestReader, sessions: consuming SessionTable, databases: DatabaseDirectory,
-        groupCollections: GroupCollections? = nil, textLibraries: @escaping @Sendable () -> TextLibraries
+        textLibraries: @escaping @Sendable () -> TextLibraries
     ) throws(StorageError) {
         indexes = try IndexMaintenance(latest: latest, textLibraries: textLibraries)
         self.sessions = sessions
         self.databases = databases
-        self.groupCollections = groupCollections
         self.latest = latest
     }
 
@@ -194,9 +190,6 @@ struct CommitApplier: ~Copyable {
 
     /// The commit is staged: the tables keep it.
     mutating func keep() {
-        if let groupCollections {
-            catalogue.forEachNew { key, id in groupCollections.add(key, of: id, at: version) }
-        }
         catalogue.keepCommit()
         indexes.keepCommit()
         if let newDatabase { databases.markStored(newDatabase, number: database, version: version.microseconds) }

@@ -66,14 +66,11 @@ final class Recovery {
 
     /// The applier of the commits to come, after everything is replayed.
     /// - Parameter latest: the newest state of the open engine.
-    func makeApplier(
-        latest: LatestReader, groupCollections: GroupCollections
-    ) throws(StorageError) -> CommitApplier {
+    func makeApplier(latest: LatestReader) throws(StorageError) -> CommitApplier {
         try loadIfNeeded(from: latest)
         let sessions = replay?.applier.sessions ?? loadedSessions
         return try CommitApplier(
-            latest: latest, sessions: sessions, databases: databases, groupCollections: groupCollections,
-            textLibraries: textLibraries)
+            latest: latest, sessions: sessions, databases: databases, textLibraries: textLibraries)
     }
 
     // MARK: Tables in memory

@@ -7,7 +7,7 @@ internal import Synchronization
 package final class DerivedHashes: Sendable {
     /// Changes when other entries, or the same in another order, follow from the same records. Servers with different
     /// derivations compare nothing.
-    package static let derivation: UInt64 = 3
+    package static let derivation: UInt64 = 4
 
     /// What was derived from a record.
     package struct Entry: Equatable, Sendable {

@@ -120,6 +120,11 @@ private struct StoreWalk: ~Copyable {
     private var catalogue = ByteTable()
     private var counts: [(catalogued: Int, found: Int, number: UInt64, path: [UInt8])] = []
     private var numbers: Set<UInt64> = []
+    /// Keys of the lists of groups.
+    private var listed = ByteTable()
+    private var listsGroups = false
+    /// Collections of the catalogue that are in the lists.
+    private var listedCount = 0
     private var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
     private var path = ByteBuffer(capacity: 256)
     private var indexState = IndexState.off
@@ -314,6 +319,9 @@ private struct StoreWalk: ~Copyable {
         case UInt8(ascii: "n"), UInt8(ascii: "f"):
             var reader = WireReader(value)
             if (try? reader.varint()) == nil { report.note("a counter of collections or fields is damaged") }
+        case UInt8(ascii: "g"):
+            // Two bytes are the key that says that groups are listed.
+            if key.byteCount == GroupKey.marker.count { listsGroups = true } else { listed.set(key, to: 0) }
         case UInt8(ascii: "i"):
             if let state = IndexState(value) {
                 indexState = state
@@ -342,8 +350,21 @@ private struct StoreWalk: ~Copyable {
         if !databases.contains(DocumentKey.database(of: key)) {
             report.note("a catalogue entry belongs to an unknown database: \(StoreWalk.hex(key))")
         }
+        if listsGroups { visitListed(key, entry, &report) }
         catalogue.set(key.extracting(1..<key.byteCount), to: counts.count)
         counts.append((catalogued: entry.count, found: 0, number: entry.number, path: [UInt8](copying: key)))
+    }
+
+    /// Looks for a collection of the catalogue in the list of its group, which comes before.
+    private mutating func visitListed(
+        _ key: RawSpan, _ entry: borrowing CatalogueEntry, _ report: inout StoreCheck.Report
+    ) {
+        let place = GroupKey.key(of: key, path: entry.path)
+        if listed.value(of: place.byteSpan) != nil {
+            listedCount += 1
+        } else {
+            report.note("a collection is missing in the list of its group: \(StoreWalk.hex(key))")
+        }
     }
 
     private mutating func visitDocument(
@@ -398,6 +419,10 @@ private struct StoreWalk: ~Copyable {
     }
 
     func finish(_ report: inout StoreCheck.Report) {
+        if listed.count != listedCount {
+            report.note(
+                "the lists of groups have \(listed.count) collections, \(listedCount) of which are in the catalogue")
+        }
         if entriesDue != report.indexEntries {
             report.note(
                 "there are \(report.indexEntries) index entries, but the documents require \(entriesDue)",

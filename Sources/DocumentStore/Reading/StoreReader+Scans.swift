@@ -95,7 +95,7 @@ extension StoreReader {
     /// How many documents the collection holds; a look-up when the point is the latest state, else a scan.
     package func documentCount(of collection: CollectionPath, at point: ReadPoint) throws(RequestError) -> Int {
         let source = try source(at: point)
-        if let count = try source.documentCount(in: .collection(path: collection.utf8)) { return count }
+        if let count = try source.documentCount(in: collection.utf8) { return count }
         return try source.scan(collection.utf8) { _ in .more }
     }
 }

@@ -55,21 +55,6 @@ package struct StoreSource: QuerySource, ~Copyable {
         return SourceValue(stored.bytes, versionMicroseconds: stored.version.microseconds)
     }
 
-    package borrowing func collectionKeys(
-        ofGroup id: [UInt8], searching searches: Bool
-    ) throws(RequestError) -> [[UInt8]]? {
-        let groups = reader.store.groupCollections
-        switch groups.known(of: id, in: database) {
-        case .keys(let keys): return keys
-        case .many: return nil
-        case .nothing:
-            if !searches { return nil }
-            let keys = try catalogueKeys(ofGroup: id, atMost: GroupCollections.collectionsMax)
-            groups.keep(keys, of: id, in: database, at: point.version)
-            return keys
-        }
-    }
-
     // MARK: Index metadata
 
     package borrowing func declaredIndexes(of collectionID: [UInt8]) -> [DeclaredIndex] {

@@ -369,7 +369,10 @@ final class PipelineResponses: ResponseSource {
     /// The plan alone, in one message.
     private func explain(at point: ReadPoint, into writer: inout ByteBuffer) throws(RequestError) -> SourceStep {
         do throws(RequestError) {
-            try run.chooseOperators(try service.reader.source(at: point, .pends))
+            guard try run.chooseOperators(try service.reader.source(at: point, .pends)) else {
+                call.resumeLater()
+                return .waiting
+            }
         } catch {
             guard error.isPending else { throw error }
             wait = StorageWait(service, call)

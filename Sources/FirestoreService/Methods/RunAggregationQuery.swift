@@ -65,7 +65,10 @@ final class AggregationSource: ResponseSource {
             wait = nil
             let source = try service.reader.source(at: point, matching: run.plan.matcher, .pends)
             if let explain, !explain.analyze {
-                try run.chooseOperators(source)
+                guard try run.chooseOperators(source) else {
+                    call.resumeLater()
+                    return .waiting
+                }
                 RunAggregationQueryResponse(
                     totals: [], transaction: newTransaction, readTime: nil, explainMetrics: run.metrics()
                 ).encode(into: &writer)

@@ -159,10 +159,12 @@ package final class PipelineExecution {
     }
 
     /// Plans the queries, unless that is done.
+    /// - Returns: false if it takes longer: then it is called again.
     package func chooseOperators<Source: QuerySource & ~Copyable>(
         _ source: borrowing Source
-    ) throws(RequestError) {
-        for read in reads { try read.chooseOperators(source) }
+    ) throws(RequestError) -> Bool {
+        for read in reads where try !read.chooseOperators(source) { return false }
+        return true
     }
 
     /// The writes that the pipeline makes, complete when it has finished; nil for one that reads only.

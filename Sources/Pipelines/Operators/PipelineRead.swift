@@ -18,6 +18,7 @@ package final class PipelineRead: PipelineOperator {
     private(set) var readNanoseconds: UInt64 = 0
     /// The number of documents, if the catalogue has it and nothing else is wanted.
     private var catalogueCount: Int?
+    private var hasLookedIntoCatalogue = false
     /// Takes the documents, in the place of the queue.
     weak var sink: (any DocumentSink)?
 
@@ -88,7 +89,7 @@ package final class PipelineRead: PipelineOperator {
     private func give<Source: QuerySource & ~Copyable>(
         to sink: any DocumentSink, from source: borrowing Source
     ) throws(RequestError) {
-        catalogueCount = try run.knownCount(source)
+        if try !lookIntoCatalogue(source) { return }
         if let catalogueCount {
             sink.take(count: catalogueCount)
             isExhausted = true
@@ -145,14 +146,33 @@ package final class PipelineRead: PipelineOperator {
         return true
     }
 
+    /// Looks for the number of documents in the catalogue, if that is all the sink asks for.
+    /// - Returns: false if it takes longer: then it is called again.
+    private func lookIntoCatalogue<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source
+    ) throws(RequestError) -> Bool {
+        if hasLookedIntoCatalogue { return true }
+        if sink?.takesNumberAlone == true {
+            switch try run.nextOfCatalogue(from: source) {
+            case .count(let count): catalogueCount = count
+            case .unknown: break
+            case .paused: return false
+            }
+        }
+        hasLookedIntoCatalogue = true
+        return true
+    }
+
     /// Plans the query, unless that is done.
-    func chooseOperators<Source: QuerySource & ~Copyable>(_ source: borrowing Source) throws(RequestError) {
+    /// - Returns: false if it takes longer: then it is called again.
+    func chooseOperators<Source: QuerySource & ~Copyable>(_ source: borrowing Source) throws(RequestError) -> Bool {
         if search != nil {
             try search?.choose(source)
             if search?.isScan == true { search = nil }
         }
-        if sink?.takesNumberAlone == true { catalogueCount = try run.knownCount(source) }
+        if try !lookIntoCatalogue(source) { return false }
         if search == nil, catalogueCount == nil { try run.chooseOperators(source) }
+        return true
     }
 
     /// Documents and index entries looked at so far.

@@ -70,16 +70,22 @@ package struct AggregationExecution: ~Copyable, Sendable {
     }
 
     /// Plans the query, unless that is done.
+    /// - Returns: false if it takes longer: then it is called again.
     package mutating func chooseOperators<Source: QuerySource & ~Copyable>(
         _ source: borrowing Source
-    ) throws(RequestError) {
-        if isPlanned { return }
-        var count: Int?
-        if plan.isWholeScope, plan.isCount { count = try source.documentCount(in: plan.matcher.scope) }
-        if count == nil || plan.options.requiresIndexes { try execution.chooseOperators(source) }
-        catalogueCount = count
-        if let count { aggregate.add(count: count) }
+    ) throws(RequestError) -> Bool {
+        if isPlanned { return true }
+        var known: Int?
+        switch try execution.nextOfCatalogue(from: source) {
+        case .count(let count): known = count
+        case .unknown: break
+        case .paused: return false
+        }
+        if known == nil || plan.options.requiresIndexes { try execution.chooseOperators(source) }
+        catalogueCount = known
+        if let known { aggregate.add(count: known) }
         isPlanned = true
+        return true
     }
 
     /// Works on; call until it returns `finished`.
@@ -88,7 +94,7 @@ package struct AggregationExecution: ~Copyable, Sendable {
     ) throws(RequestError) -> QueryExecution.Progress {
         let start = figures == nil ? 0 : SystemClock.monotonicNanoseconds()
         defer { figures?.add(rows: 0, entries: 0, since: start) }
-        try chooseOperators(source)
+        if try !chooseOperators(source) { return .paused }
         if catalogueCount != nil { return .finished }
         return try aggregate.next(from: &execution, source)
     }

@@ -26,9 +26,11 @@ package struct QueryExecution: ~Copyable, Sendable {
     /// Nil unless indexes are made on demand.
     private var report: IndexReport?
     private var work = StepWork()
+    private var catalogue: CatalogueCount
 
     package init(_ plan: QueryPlan) {
         self.plan = plan
+        catalogue = CatalogueCount(plan.matcher.scope)
         operators = QueryTree(plan, nil)
         work.walks = plan.matcher.walks
         work.conditionCost = plan.matcher.conditionCost
@@ -77,11 +79,12 @@ package struct QueryExecution: ~Copyable, Sendable {
         isPlanned = true
     }
 
-    /// The number of results, if the catalogue has it; nil if the query asks for more than the number of all documents.
-    package borrowing func knownCount<Source: QuerySource & ~Copyable>(
-        _ source: borrowing Source
-    ) throws(RequestError) -> Int? {
-        plan.isWholeScope && plan.isCount ? try source.documentCount(in: plan.matcher.scope) : nil
+    /// Looks for the number of results in the catalogue, in steps. It is not there if the query asks for more than the
+    /// number of all documents.
+    package mutating func nextOfCatalogue<Source: QuerySource & ~Copyable>(
+        from source: borrowing Source
+    ) throws(RequestError) -> CatalogueCount.Answer {
+        plan.isWholeScope && plan.isCount ? try catalogue.next(from: source) : .unknown
     }
 
     // MARK: Statistics

@@ -100,7 +100,7 @@ struct SubtreeScan: QueryOperator {
         into page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) {
         while true {
-            try findUpcoming(source)
+            if try findUpcoming(source), !work.spend(byteCount: 0) { return }
             guard let current = begun.last else {
                 guard let collection = upcoming else { return }
                 begin(collection)
@@ -130,21 +130,25 @@ struct SubtreeScan: QueryOperator {
     }
 
     /// Finds the next collection to begin, unless it is known or there is none.
+    /// - Returns: whether there was one to be found, which takes as long as to look at a document.
     private mutating func findUpcoming<Source: QuerySource & ~Copyable>(
         _ source: borrowing Source
-    ) throws(RequestError) {
-        guard upcoming == nil, let position = searchPosition else { return }
+    ) throws(RequestError) -> Bool {
+        guard upcoming == nil, let position = searchPosition else { return false }
         searchPosition = nil
         let found: [UInt8]?
         switch scope {
-        case .collection: return
+        case .collection: return false
         case .children(let parent): found = try SubtreeScan.nextChild(source, of: parent, after: position)
         case .descendants(let parent, let collectionID):
             found = try source.nextCollectionOfQuery(after: position, below: parent, collectionID: collectionID)
         }
         // Beyond the upper bound nothing can follow: every document of a collection comes after the collection's path.
-        guard let found, names.upper.map({ $0.position.compare(path: found.byteSpan) < 0 }) ?? true else { return }
+        guard let found, names.upper.map({ $0.position.compare(path: found.byteSpan) < 0 }) ?? true else {
+            return false
+        }
         upcoming = found
+        return true
     }
 
     /// The next collection directly below `parent` that has documents.

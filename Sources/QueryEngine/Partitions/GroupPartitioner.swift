@@ -61,8 +61,8 @@ package struct GroupPartitioner {
     /// Paths found, in no order until the end.
     private var cuts: [[UInt8]] = []
 
-    /// Catalogue entries looked at in one step.
-    private static let entriesPerStep = 8_192
+    /// Collections of the group looked at in one step.
+    private static let collectionsPerStep = 4_096
     /// In collections up to this size keys are counted.
     private static let countedDocuments = 16_384
     /// Leaves sampled in larger ones: so many for each cut, within bounds that keep a step short.
@@ -131,30 +131,16 @@ package struct GroupPartitioner {
     private mutating func readCatalogue<Source: QuerySource & ~Copyable>(
         _ source: borrowing Source, _ body: (inout GroupPartitioner, _ path: RawSpan, _ count: Int) -> Void
     ) throws(RequestError) -> Bool {
-        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax + 8)
-        DocumentKey.writeCatalogue([UInt8]().byteSpan, database: source.database, into: &key)
-        let lower = position.map { $0 + [0] } ?? key.copyBytes()
-        key.appendAfterGroup()
-        var path = ByteBuffer(capacity: 256)
-        var left = Self.entriesPerStep
-        var cursor = try source.cursor(from: lower.byteSpan, to: key.bytes, .ascending)
-        while try cursor.next() {
-            guard let entry = CatalogueEntry(cursor.value) else {
-                throw .damagedCatalogue
-            }
-            path.reset()
-            if entry.path.isEmpty {
-                DocumentKey.appendCollectionPath(of: cursor.key, collectionByteCount: cursor.key.byteCount, to: &path)
-            } else {
-                path.append(entry.path)
-            }
-            if entry.count > 0, RelativePath.lastSegment(path.bytes).equalsBytes(collectionID.byteSpan) {
-                body(&self, path.bytes, entry.count)
-            }
-            position = [UInt8](copying: cursor.key)
+        let search = CollectionSearch(below: [], collectionID: collectionID, database: source.database)
+        var left = Self.collectionsPerStep
+        try search.forEachInCatalogue(source, after: position) { (key, entry, path) in
+            if left == 0 { return .stop }
             left -= 1
-            if left == 0 { return false }
+            if entry.count > 0 { body(&self, path, entry.count) }
+            position = [UInt8](copying: key)
+            return .more
         }
+        if left == 0 { return false }
         position = nil
         return true
     }

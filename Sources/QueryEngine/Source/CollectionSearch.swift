@@ -4,8 +4,9 @@
 // from the key, and one seek skips all of them to the next collection in path order. What is found is what exists in
 // the source's state.
 //
-// Collections of one id are found in the catalogue, whose entries are adjacent, in the order of paths. It has no
-// history, but contains every collection that ever held a document, so some of what is found may be empty.
+// Collections of one id are found in the catalogue, in the order of paths. It has no history, but contains every
+// collection that ever held a document, so some of what is found may be empty. The list of the group says which of its
+// entries they are (`GroupKey`); in a store without lists all entries are looked at.
 //
 // Paths too long for a key are in groups without order, as long ids are; a group is read as a whole.
 
@@ -42,19 +43,6 @@ extension QuerySource where Self: ~Copyable {
         let search = CollectionSearch(
             position: position, skipsBelow: skipsBelow, parent: parent, collectionID: collectionID, database: database)
         return try search.first(in: self)?.path
-    }
-
-    /// Goes through the whole catalogue for the keys of the collections with an id.
-    ///
-    /// - Returns: nil if there are more than `atMost`.
-    package borrowing func catalogueKeys(ofGroup id: [UInt8], atMost: Int) throws(RequestError) -> [[UInt8]]? {
-        var keys: [[UInt8]] = []
-        let all = CollectionSearch(below: [], collectionID: nil, database: database)
-        try all.forEachInCatalogue(self) { (key, _, path) in
-            if RelativePath.lastSegment(path).equalsBytes(id.byteSpan) { keys.append([UInt8](copying: key)) }
-            return keys.count > atMost ? .stop : .more
-        }
-        return keys.count > atMost ? nil : keys
     }
 }
 
@@ -145,28 +133,61 @@ struct CollectionSearch {
     }
 
     /// Calls `body` with the collections in the catalogue that the search accepts, in the order of keys.
+    ///
+    /// - Parameter position: the key of the catalogue after which it begins; nil from the start.
     func forEachInCatalogue<Source: QuerySource & ~Copyable>(
-        _ source: borrowing Source,
+        _ source: borrowing Source, after position: [UInt8]? = nil,
         _ body: (_ key: RawSpan, Statistics, _ path: RawSpan) throws(RequestError) -> ScanControl
     ) throws(RequestError) {
-        let lower = CollectionSearch.inCatalogue(lower)
-        let upper = CollectionSearch.inCatalogue(upper)
-        if lower.byteSpan.compareBytes(upper.byteSpan) >= 0 { return }
-        var path = ByteBuffer(capacity: 256)
-        // A search below a document does not go through what lies elsewhere.
-        if let collectionID, let keys = try source.collectionKeys(ofGroup: collectionID, searching: parent.isEmpty) {
-            for key in keys[keys.partitioningIndex { $0.byteSpan.compareBytes(lower.byteSpan) >= 0 }...] {
-                if key.byteSpan.compareBytes(upper.byteSpan) >= 0 { return }
-                guard let stored = try source.value(forKey: key.byteSpan) else { continue }
-                if try visit(key.byteSpan, stored, &path, body) == .stop { return }
-            }
-            return
+        let lower = position.map { $0 + [0] } ?? lower
+        if let collectionID {
+            let group = GroupKey.prefix(ofGroup: collectionID.byteSpan, database: source.database)
+            let isFound = try forEachListed(source, group, from: lower, body)
+            if isFound { return }
+            let marker = GroupKey.marker
+            if try source.value(forKey: marker.byteSpan) != nil { return }
         }
-        var cursor = try source.cursor(from: lower.byteSpan, to: upper.byteSpan, .ascending)
+        let catalogue = Array(CollectionSearch.inCatalogue(lower).prefix(KeyLayout.pathOffset))
+        var path = ByteBuffer(capacity: 256)
+        guard var cursor = try cursor(source, catalogue, from: lower) else { return }
         while try cursor.next() {
             let stored = SourceValue(cursor.value, versionMicroseconds: cursor.versionMicroseconds)
             if try visit(cursor.key, stored, &path, body) == .stop { return }
         }
+    }
+
+    /// The same for the list of a group.
+    ///
+    /// - Returns: whether it has any collection from `lower` on.
+    private func forEachListed<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source, _ group: [UInt8], from lower: [UInt8],
+        _ body: (_ key: RawSpan, Statistics, _ path: RawSpan) throws(RequestError) -> ScanControl
+    ) throws(RequestError) -> Bool {
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
+        var path = ByteBuffer(capacity: 256)
+        guard var cursor = try cursor(source, group, from: lower) else { return true }
+        var isFound = false
+        while try cursor.next() {
+            isFound = true
+            GroupKey.writeCatalogueKey(of: cursor.key, into: &key)
+            // The collection of a commit that the source does not see.
+            guard let stored = try source.value(forKey: key.bytes) else { continue }
+            if try visit(key.bytes, stored, &path, body) == .stop { break }
+        }
+        return isFound
+    }
+
+    /// A cursor over what the search covers in another space.
+    ///
+    /// - Parameter prefix: stands there in place of space and database.
+    /// - Returns: nil if that is nothing.
+    @_lifetime(borrow source)
+    private func cursor<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source, _ prefix: [UInt8], from lower: [UInt8]
+    ) throws(RequestError) -> Source.Cursor? {
+        let (lower, upper) = (prefix + lower[KeyLayout.pathOffset...], prefix + upper[KeyLayout.pathOffset...])
+        if lower.byteSpan.compareBytes(upper.byteSpan) >= 0 { return nil }
+        return try source.cursor(from: lower.byteSpan, to: upper.byteSpan, .ascending)
     }
 
     /// Calls `body` with a collection in the catalogue if the search accepts it.

@@ -49,14 +49,6 @@ package protocol QuerySource: ~Copyable {
     /// catalogue is read only for groups with indexed fields, of which it has every collection.
     var hasCatalogue: Bool { get }
 
-    /// The catalogue's keys of the collections with an id, in order, if they are known or can be made known: all that
-    /// this state has, and perhaps some that it does not have.
-    ///
-    /// - Parameter searches: whether the whole catalogue may be gone through to learn them.
-    borrowing func collectionKeys(
-        ofGroup id: [UInt8], searching searches: Bool
-    ) throws(RequestError) -> [[UInt8]]?
-
     /// The declared indexes over a collection group's collections, or over the group, that are complete in this state,
     /// those for searches apart.
     borrowing func declaredIndexes(of collectionID: [UInt8]) -> [DeclaredIndex]
@@ -109,9 +101,6 @@ extension QuerySource where Self: ~Copyable {
     }
 
     package var hasCatalogue: Bool { true }
-    package borrowing func collectionKeys(
-        ofGroup id: [UInt8], searching searches: Bool
-    ) throws(RequestError) -> [[UInt8]]? { nil }
     package borrowing func declaredIndexes(of collectionID: [UInt8]) -> [DeclaredIndex] { [] }
     package borrowing func searchIndexes(of collectionID: [UInt8]) -> [DeclaredIndex] { [] }
     package borrowing func fieldOverrides(of collectionID: [UInt8]) -> [FieldOverride] { [] }

@@ -57,30 +57,72 @@ extension QuerySource where Self: ~Copyable {
         return number
     }
 
-    /// The number of documents in a scope, if the catalogue knows it for this state; nil if they must be counted.
-    package borrowing func documentCount(in scope: QueryScope) throws(RequestError) -> Int? {
+    /// The number of documents in a collection, if the catalogue knows it for this state; nil if they must be counted.
+    package borrowing func documentCount(in collection: [UInt8]) throws(RequestError) -> Int? {
         // A transaction must note what it counted: scans do that.
         if notesReads { return nil }
-        switch scope {
-        case .collection(let path):
-            var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
-            DocumentKey.writeCatalogue(path.byteSpan, database: database, into: &key)
-            guard let stored = try value(forKey: key.bytes), stored.versionMicroseconds <= versionMicroseconds else {
-                return nil
-            }
-            return CatalogueEntry(stored.bytes)?.count
-        // The catalogue does not distinguish children from other descendants.
-        case .children: return nil
-        case .descendants(let parent, let collectionID):
-            let search = CollectionSearch(below: parent, collectionID: collectionID, database: database)
-            let version = versionMicroseconds
-            var count: Int? = 0
-            try search.forEachInCatalogue(self) { (_, entry, _) in
-                if entry.versionMicroseconds > version { count = nil }
-                count? += entry.count
-                return count == nil ? .stop : .more
-            }
-            return count
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
+        DocumentKey.writeCatalogue(collection.byteSpan, database: database, into: &key)
+        guard let stored = try value(forKey: key.bytes), stored.versionMicroseconds <= versionMicroseconds else {
+            return nil
         }
+        return CatalogueEntry(stored.bytes)?.count
+    }
+}
+
+/// The number of documents in a scope by the catalogue, added up in steps.
+package struct CatalogueCount: Sendable {
+    /// What a step has found.
+    package enum Answer: Hashable, Sendable {
+        case count(Int)
+        /// The catalogue does not know it for this state: the documents must be counted.
+        case unknown
+        /// There are more collections: the next step continues.
+        case paused
+    }
+
+    private let scope: QueryScope
+    private var count = 0
+    /// The last key of the catalogue that was looked at.
+    private var position: [UInt8]?
+
+    /// Collections that are added up in one step.
+    private static let collectionsPerStep = 4_096
+
+    init(_ scope: QueryScope) { self.scope = scope }
+
+    /// - Parameter source: the same state in every call.
+    mutating func next<Source: QuerySource & ~Copyable>(from source: borrowing Source) throws(RequestError) -> Answer {
+        switch scope {
+        case .collection(let path): return try source.documentCount(in: path).map { .count($0) } ?? .unknown
+        // The catalogue does not distinguish children from other descendants.
+        case .children: return .unknown
+        case .descendants(let parent, let collectionID):
+            // See `documentCount(in:)`.
+            if source.notesReads { return .unknown }
+            return try next(
+                of: CollectionSearch(below: parent, collectionID: collectionID, database: source.database), source)
+        }
+    }
+
+    private mutating func next<Source: QuerySource & ~Copyable>(
+        of search: CollectionSearch, _ source: borrowing Source
+    ) throws(RequestError) -> Answer {
+        var left = Self.collectionsPerStep
+        var answer = Answer.paused
+        // What was added up stays so if the source has to be waited for.
+        try search.forEachInCatalogue(source, after: position) { (key, entry, _) in
+            if entry.versionMicroseconds > source.versionMicroseconds {
+                answer = .unknown
+                return .stop
+            }
+            if left == 0 { return .stop }
+            left -= 1
+            count += entry.count
+            position = [UInt8](copying: key)
+            return .more
+        }
+        if case .unknown = answer { return answer }
+        return left == 0 ? .paused : .count(count)
     }
 }

@@ -4,6 +4,7 @@
 //     catalogue   02 | database, 4 | collection path, <= 248
 //     databases   01 | 'd' | database name
 //     counters    01 | 'n'
+//     groups      01 | 'g' | database, 4 | hash of the collection id, 8 | collection path, <= 248
 //     sessions    03 | session, 16 | slot, 4
 //     fields      04 | database, 4 | number of the field around it, varint | field name, <= 248
 //     values      20 | collection number, varint | field number, varint | value, <= 220 | id | bytes of the id, 1

@@ -88,36 +88,25 @@ struct IndexedQueryTests {
         try model.harness.finish()
     }
 
-    @Test func `A group that was asked for once is known, with the collections that come later`() async throws {
-        let model = try IndexedModel()
+    @Test(.needsFiles, arguments: [false, true])
+    func `Groups are found in their lists, and without lists in the catalogue`(areListed: Bool) async throws {
+        var model = try IndexedModel()
         let long = String(repeating: "x", count: 230)
         try await model.harness.commit([.set("c/1/g/1", ["a": 1]), .set("d/1", [:]), .set("e/\(long)/g/1", [:])])
-        let database = try #require(model.harness.store.databases.number(of: model.harness.database))
-        func known(_ id: String) -> Int? {
-            switch model.harness.store.groupCollections.known(of: Array(id.utf8), in: database) {
-            case .keys(let keys): keys.count
-            case .many: -1
-            case .nothing: nil
-            }
-        }
+        if !areListed { model = try model.withoutLists() }
         func found(_ id: String, below parent: String = "", at selector: ReadSelector = .latest) throws -> [String] {
             let query = StructuredQuery(from: [CollectionSelector(collectionID: id, allDescendants: true)])
             return try model.run(query, parent: parent, options: QueryOptions(), pageSize: 1, at: selector).documents
                 .map(\.path)
         }
-        #expect(known("g") == nil)
-        // A search below a document does not go through the whole catalogue.
         #expect(try found("g", below: "c/1") == ["c/1/g/1"])
-        #expect(known("g") == nil)
         #expect(try found("g") == ["c/1/g/1", "e/\(long)/g/1"])
         #expect(try found("h") == [])
-        #expect(known("g") == 2 && known("h") == 0)
         model.harness.clock.advance(milliseconds: 1)
         let before = model.harness.clock.nowMicroseconds
         model.harness.clock.advance(milliseconds: 1)
         try await model.harness.commit([.set("b/1/g/2", [:]), .set("d/1/h/2", [:]), .delete("c/1/g/1")])
         try await model.harness.commit([.set("b/1/g/3", [:])])
-        #expect(known("g") == 3 && known("h") == 1)
         #expect(try found("g") == ["b/1/g/2", "b/1/g/3", "e/\(long)/g/1"])
         #expect(try found("h") == ["d/1/h/2"])
         let then = ReadSelector.time(TimestampValue(microseconds: Int64(before)))
@@ -133,40 +122,31 @@ struct IndexedQueryTests {
         try model.harness.finish()
     }
 
-    @Test func `A list of a group's collections lacks none that came while it was made`() {
-        let groups = GroupCollections(after: .zero)
-        let id = Array("g".utf8)
-        var writer = ByteBuffer()
-        func key(_ number: Int) -> [UInt8] {
-            DocumentKey.writeCatalogue(Array("c/\(100_000 + number)/g".utf8).byteSpan, database: 1, into: &writer)
-            return writer.copyBytes()
+    @Test func `A step of a group passes few collections, and a step of its count`() async throws {
+        let model = try IndexedModel()
+        // Two commits of collections that are empty afterwards.
+        let paths = (0..<5_000).map { "c/\($0)/g/1" }
+        for part in [paths[..<2_500], paths[2_500...]] { try await model.harness.commit(part.map { .set($0, [:]) }) }
+        let group = StructuredQuery(from: [CollectionSelector(collectionID: "g", allDescendants: true)])
+        let aggregation = StructuredAggregationQuery(
+            query: group, aggregations: [Aggregation(.count(upTo: nil))])
+        let root = Array(model.harness.database.documentsRoot.utf8)
+        do {
+            var counted = try AggregationExecution(aggregation, parent: root.byteSpan)
+            let reader = model.harness.store.makeReader()
+            let source = try reader.source(at: try model.harness.readPoint(reader, .latest))
+            #expect(try counted.next(from: source) == .paused)
+            #expect(try counted.next(from: source) == .finished)
+            #expect(counted.result.first?.value == EncodedValue(.integer(5_000)))
+            #expect(counted.tree.contains("CatalogueCount"))
         }
-        func known() -> [[UInt8]]? {
-            if case .keys(let keys) = groups.known(of: id, in: 1) { keys } else { nil }
-        }
-        func add(_ numbers: Range<Int>) {
-            for number in numbers {
-                groups.add(key(number), of: id, at: CommitVersion(microseconds: UInt64(number)))
-            }
-        }
-        add(0..<3)
-        // Of a state without the last two.
-        groups.keep([key(0)], of: id, in: 1, at: CommitVersion(microseconds: 0))
-        #expect(known() == [key(0), key(1), key(2)])
-        add(3..<2_000)
-        #expect(known() == (0..<2_000).map(key))
-        // Of a state so old that it is not known what came after it: what was there stays.
-        groups.keep([], of: id, in: 1, at: CommitVersion(microseconds: 100))
-        #expect(known()?.count == 2_000)
-        add(2_000..<GroupCollections.collectionsMax + 1)
-        guard case .many = groups.known(of: id, in: 1) else {
-            Issue.record("more collections than are kept")
-            return
-        }
-        guard case .nothing = groups.known(of: id, in: 2) else {
-            Issue.record("another database")
-            return
-        }
+        for part in [paths[..<2_500], paths[2_500...]] { try await model.harness.commit(part.map { .delete($0) }) }
+        var options = QueryOptions()
+        options.candidatesPerStep = 100
+        let (found, steps) = try model.steps(of: group, options: options)
+        #expect(found == [])
+        #expect(steps >= 50)
+        try model.harness.finish()
     }
 
     @Test(arguments: [false, true])

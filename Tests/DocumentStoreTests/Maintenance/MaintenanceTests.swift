@@ -85,24 +85,9 @@ struct MaintenanceTests {
 
         /// Changes keys without the store's knowledge, then checks.
         func problems(_ change: (inout MutationBatch) -> Void) throws -> [String] {
-            let copy = TemporaryDirectory("hearth-damage")
+            let copy = try harness.copy(changing: change)
             var configuration = harness.configuration
-            try copyOpenDirectory(harness.configuration.directory, to: copy.path(of: "data"))
             configuration.directory = copy.path(of: "data")
-            let engine = try StorageEngine.open(
-                directory: configuration.directory, options: DocumentStore.engineOptions(configuration)
-            ) { _, _, _, _ in }
-            let writer = try engine.makeWriter()
-            var batch = MutationBatch()
-            change(&batch)
-            let record = [LogRecord.clockKind]
-            try writer.stage(
-                version: CommitVersion(microseconds: writer.lastVersion.microseconds + 1), record: record.byteSpan,
-                mutations: batch)
-            try writer.commitGroup()
-            try engine.checkpointNow()
-            writer.finishReading()
-            try engine.close()
             return try StoreCheck.run(configuration).problems
         }
         var key = ByteBuffer()
@@ -133,5 +118,17 @@ struct MaintenanceTests {
         }
         #expect(unknown.contains { $0.contains("unknown database") })
         #expect(unknown.contains { $0.contains("not in the catalogue") })
+        func listed(_ id: String) -> [UInt8] {
+            DocumentKey.writeCatalogue(Array(id.utf8).byteSpan, database: 1, into: &key)
+            return GroupKey.key(of: key.bytes, path: [UInt8]().byteSpan)
+        }
+        let (known, other) = (listed("c"), listed("d"))
+        let unlisted = try problems { batch in batch.delete(key: known.byteSpan) }
+        #expect(unlisted.count == 1 && unlisted[0].contains("missing in the list of its group"))
+        let listedTwice = try problems { batch in
+            let nothing: [UInt8] = []
+            batch.put(key: other.byteSpan, value: nothing.byteSpan)
+        }
+        #expect(listedTwice == ["the lists of groups have 2 collections, 1 of which are in the catalogue"])
     }
 }

@@ -304,8 +304,8 @@ struct CommitTimeReadTests {
                 let selector = ReadSelector.time(TimestampValue(microseconds: Int64(time)))
                 let point = try reader.readPoint(selector, in: database)
                 let source = try reader.source(at: point)
-                let scope = QueryScope.descendants(parent: [], collectionID: Array("c".utf8))
-                #expect(try source.documentCount(in: scope) == position + 1)
+                var count = CatalogueCount(.descendants(parent: [], collectionID: Array("c".utf8)))
+                #expect(try count.next(from: source) == .count(position + 1))
             }
         }
         try harness.finish()

@@ -2,8 +2,10 @@
 
 import Basics
 import DocumentModel
+import StoreFormat
 import StoreTestSupport
 import TestSupport
+import Testing
 
 @testable import DocumentStore
 @testable import QueryEngine
@@ -20,6 +22,24 @@ struct IndexedModel {
     }
 
     init(_ harness: StoreHarness) { self.harness = harness }
+
+    /// The same documents in a directory from before there were lists of groups. This model's store is closed.
+    func withoutLists() throws -> IndexedModel {
+        var keys = [GroupKey.marker]
+        let lower = GroupKey.marker + [0]
+        let upper = [GroupKey.marker[0], GroupKey.marker[1] + 1]
+        do {
+            let snapshot = try harness.store.engine.makeReader().snapshot()
+            var cursor = try snapshot.cursor(from: lower.byteSpan, to: upper.byteSpan)
+            while try cursor.next() { keys.append([UInt8](copying: cursor.key)) }
+        }
+        try #require(keys.count > 1)
+        #expect(harness.store.close() == nil)
+        let directory = try harness.copy { batch in
+            for key in keys { batch.delete(key: key.byteSpan) }
+        }
+        return IndexedModel(try StoreHarness(in: directory, clock: harness.clock, database: "d"))
+    }
 
     /// Makes the store hold these documents and no others, in commits of several writes.
     mutating func replace(with next: [TestDocument], random: inout RandomQueries) async throws {

@@ -4,6 +4,8 @@ import Basics
 import DocumentModel
 import Foundation
 import MemoryEngine
+import Storage
+import StorageEngines
 import Synchronization
 import TestSupport
 import Testing
@@ -154,6 +156,26 @@ final class StoreHarness: Sendable {
         let after = try crashed()
         store.close()
         return after
+    }
+
+    /// A copy of the directory in which keys were changed without the knowledge of a store. The store is closed before.
+    func copy(changing change: (inout MutationBatch) -> Void) throws -> TemporaryDirectory {
+        let copy = try copyOfDirectory()
+        let engine = try StorageEngine.open(
+            directory: copy.path(of: "data"), options: DocumentStore.engineOptions(configuration)
+        ) { _, _, _, _ in }
+        let writer = try engine.makeWriter()
+        var batch = MutationBatch()
+        change(&batch)
+        let record = [LogRecord.clockKind]
+        try writer.stage(
+            version: CommitVersion(microseconds: writer.lastVersion.microseconds + 1), record: record.byteSpan,
+            mutations: batch)
+        try writer.commitGroup()
+        try engine.checkpointNow()
+        writer.finishReading()
+        try engine.close()
+        return copy
     }
 
     private func copyOfDirectory() throws -> TemporaryDirectory {
