@@ -30,9 +30,11 @@ package struct EmbeddedCursor: ~Copyable, ~Escapable, KeyValueCursor {
     private init(
         view: ReadView, lower: [UInt8]?, upper: [UInt8]?, direction: ScanDirection
     ) {
-        active = MemtableCursor(view.active, version: CommitVersion(microseconds: view.version))
-        frozen = .open(view.frozen, beside: view.active, version: CommitVersion(microseconds: view.version))
-        runs = RunSetCursor(view.runs, version: view.version, latestOnly: view.latestOnly)
+        let version = CommitVersion(microseconds: view.version)
+        let end = direction == .forward ? upper : lower
+        active = MemtableCursor(view.active, version: version, end: end)
+        frozen = .open(view.frozen, beside: view.active, version: version, end: end)
+        runs = RunSetCursor(view.runs, version: view.version, latestOnly: view.latestOnly, end: end)
         self.direction = direction
         self.lower = lower
         self.upper = upper
@@ -213,14 +215,7 @@ extension EmbeddedCursor {
 
     @inline(__always)
     private func isBeyondEnd(_ key: UnsafeRawBufferPointer) -> Bool {
-        switch direction {
-        case .forward:
-            guard let upper else { return false }
-            return unsafe upper.withUnsafeBytes { unsafe compareBytes(key, $0) >= 0 }
-        case .backward:
-            guard let lower else { return false }
-            return unsafe lower.withUnsafeBytes { unsafe compareBytes(key, $0) < 0 }
-        }
+        unsafe key.isBeyond(direction == .forward ? upper : lower, direction)
     }
 
     private static func compare(_ left: [UInt8], _ right: [UInt8]) -> Int {

@@ -15,15 +15,19 @@ final class BatchCursor {
 
     private let memtable: Memtable
     private let version: UInt64
+    private let end: [UInt8]?
     private let sources: UnsafeMutablePointer<Source>
     private let count: Int
     private var tree: LoserTree
     private var direction = ScanDirection.forward
 
     /// There must be a batch.
-    init(_ memtable: Memtable, version: UInt64) {
+    ///
+    /// - Parameter end: see `MemtableCursor`.
+    init(_ memtable: Memtable, version: UInt64, end: [UInt8]?) {
         self.memtable = memtable
         self.version = version
+        self.end = end
         let batches = memtable.batches
         count = batches.count
         tree = LoserTree(count: count)
@@ -85,7 +89,9 @@ final class BatchCursor {
     private func moveForward(_ index: Int) {
         let batch = unsafe sources[index].batch
         var next = unsafe sources[index].next
-        while next < batch.count, memtable.version(batch[next]) > version { next += 1 }
+        while next < batch.count, memtable.version(batch[next]) > version {
+            next = unsafe memtable.key(batch[next]).isBeyond(end, .forward) ? batch.count : next + 1
+        }
         guard next < batch.count else {
             unsafe sources[index].entry = 0
             return
@@ -109,6 +115,7 @@ final class BatchCursor {
                 if memtable.version(batch[next]) <= version { entry = batch[next] }
                 next -= 1
             } while unsafe next >= 0 && compareBytes(memtable.key(batch[next]), key) == 0
+            if entry == 0, unsafe key.isBeyond(end, .backward) { break }
         }
         unsafe sources[index].entry = entry
         unsafe sources[index].next = next

@@ -8,6 +8,7 @@ internal import Storage
 struct ListCursor {
     private let memtable: Memtable
     private let version: UInt64
+    private let end: [UInt8]?
 
     /// The entry at the cursor's position; 0 beyond either end.
     private(set) var entry: UInt32 = 0
@@ -15,9 +16,11 @@ struct ListCursor {
     /// Versions of one key are walked one by one up to here, then searched.
     private static let stepsMax = 8
 
-    init(_ memtable: Memtable, version: UInt64) {
+    /// - Parameter end: see `MemtableCursor`.
+    init(_ memtable: Memtable, version: UInt64, end: [UInt8]?) {
         self.memtable = memtable
         self.version = version
+        self.end = end
     }
 
     /// Goes to the first entry whose key is at or after `key`, or to the first of all.
@@ -72,6 +75,7 @@ struct ListCursor {
     private mutating func skipUnseen() {
         var steps = 0
         while entry != 0 && memtable.version(entry) > version {
+            if unsafe memtable.key(entry).isBeyond(end, .forward) { return entry = 0 }
             steps += 1
             if steps % Self.stepsMax == 0 {
                 entry = unsafe memtable.firstEntry(atOrAfter: memtable.key(entry), version: version)
@@ -90,7 +94,20 @@ struct ListCursor {
                 entry = seen
                 return
             }
+            if unsafe key.isBeyond(end, .backward) { return entry = 0 }
             entry = unsafe memtable.lastEntry(before: key)
         }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether a key lies outside the range of a scan, beyond its end.
+    ///
+    /// - Parameter end: forward the first key that is not wanted, backward the last that is; nil for none.
+    @inline(__always)
+    func isBeyond(_ end: [UInt8]?, _ direction: ScanDirection) -> Bool {
+        guard let end else { return false }
+        let order = unsafe end.withUnsafeBytes { unsafe compareBytes(self, $0) }
+        return direction == .forward ? order >= 0 : order < 0
     }
 }

@@ -17,25 +17,29 @@ struct MemtableCursor {
     /// The entry at the cursor's position; 0 beyond either end.
     private(set) var entry: UInt32 = 0
 
-    init(_ memtable: Memtable, version: CommitVersion) {
+    /// - Parameter end: forward the first key that is not wanted, backward the last that is. The cursor gives keys
+    ///   beyond it too, but does not look for one among entries that the version does not see.
+    init(_ memtable: Memtable, version: CommitVersion, end: [UInt8]? = nil) {
         self.memtable = memtable
-        list = ListCursor(memtable, version: version.microseconds)
-        batches = memtable.hasBatches ? BatchCursor(memtable, version: version.microseconds) : nil
+        list = ListCursor(memtable, version: version.microseconds, end: end)
+        batches = memtable.hasBatches ? BatchCursor(memtable, version: version.microseconds, end: end) : nil
         isAbsent = false
     }
 
     /// A cursor that is at its end wherever it goes.
     private init(absentBeside memtable: Memtable) {
         self.memtable = memtable
-        list = ListCursor(memtable, version: 0)
+        list = ListCursor(memtable, version: 0, end: nil)
         batches = nil
         isAbsent = true
     }
 
     /// A cursor over a memtable that may be missing; `other` is any that is there.
     // Not an optional cursor: optional chaining of mutating calls on one goes wrong without optimisation (Swift 6.3.1).
-    static func open(_ memtable: Memtable?, beside other: Memtable, version: CommitVersion) -> MemtableCursor {
-        if let memtable { return MemtableCursor(memtable, version: version) }
+    static func open(
+        _ memtable: Memtable?, beside other: Memtable, version: CommitVersion, end: [UInt8]?
+    ) -> MemtableCursor {
+        if let memtable { return MemtableCursor(memtable, version: version, end: end) }
         return MemtableCursor(absentBeside: other)
     }
 

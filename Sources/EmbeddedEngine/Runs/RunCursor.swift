@@ -1,3 +1,4 @@
+internal import Basics
 internal import Glibc
 internal import Storage
 
@@ -9,6 +10,7 @@ struct RunCursor {
     private let version: UInt64
     private let latestOnly: LatestOnlySpaces
     private var runKey: RunKey
+    private let end: UnsafeRawBufferPointer?
 
     private(set) var isAtEntry = false
     private(set) var entryVersion: UInt64 = 0
@@ -18,11 +20,15 @@ struct RunCursor {
     /// Versions of one key are walked one by one up to here, then searched.
     private static let stepsMax = 8
 
-    /// - Parameter buffer: `RunKey.bufferBytes` of memory, which outlive the cursor.
+    /// - Parameters:
+    ///   - buffer: `RunKey.bufferBytes` of memory, which outlive the cursor.
+    ///   - end: forward the first key that is not wanted, backward the last that is; outlives the cursor. The cursor
+    ///     gives keys beyond it too, but does not look for one among entries that the version does not see.
     init(
         _ slices: RunSlices, version: UInt64, latestOnly: LatestOnlySpaces, _ cold: ColdReads = .wait,
-        buffer: UnsafeMutableRawPointer
+        buffer: UnsafeMutableRawPointer, end: UnsafeRawBufferPointer? = nil
     ) {
+        unsafe self.end = end
         position = RunPosition(slices, cold)
         self.version = version
         self.latestOnly = latestOnly
@@ -92,6 +98,7 @@ extension RunCursor {
                 isAtEntry = true
                 return
             }
+            if let end = unsafe end, unsafe compareBytes(key, end) >= 0 { break }
             try skipNewer()
         }
         isAtEntry = false
@@ -150,6 +157,7 @@ extension RunCursor {
                 return try takeNewest(atMost: versionMax)
             }
             // All of its versions are too new.
+            if let end = unsafe end, unsafe compareBytes(key, end) < 0 { break }
             unsafe try position.seekBefore(key)
         }
         isAtEntry = false

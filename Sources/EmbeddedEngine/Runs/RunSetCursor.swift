@@ -17,28 +17,36 @@ struct RunSetCursor: ~Copyable {
     private var orderCount = 0
     private var direction = ScanDirection.forward
 
-    init(_ runs: RunSetView, version: UInt64, latestOnly: LatestOnlySpaces) {
+    /// - Parameter end: see `RunCursor`.
+    init(_ runs: RunSetView, version: UInt64, latestOnly: LatestOnlySpaces, end: [UInt8]?) {
         self.runs = runs
         let count = runs.count
         let sourceBytes = MemoryLayout<RunCursor>.stride
-        let bytes = count * (RunKey.bufferBytes + sourceBytes + MemoryLayout<Int>.stride)
+        let endOffset = count * (RunKey.bufferBytes + sourceBytes + MemoryLayout<Int>.stride)
+        let bytes = endOffset + (end?.count ?? 0)
         guard count > 0 else {
             unsafe buffers = nil
             unsafe sources = UnsafeMutablePointer(bitPattern: 16)!
             unsafe order = UnsafeMutablePointer(bitPattern: 16)!
             return
         }
-        // One block: the keys, the cursors, the order.
+        // One block: the keys, the cursors, the order, the end.
         let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 16)
         unsafe buffers = memory
         let cursors = unsafe memory + count * RunKey.bufferBytes
         unsafe sources = cursors.bindMemory(to: RunCursor.self, capacity: count)
         unsafe order = (cursors + count * sourceBytes).bindMemory(to: Int.self, capacity: count)
+        var ownEnd: UnsafeRawBufferPointer?
+        if let end {
+            let copy = unsafe UnsafeMutableRawBufferPointer(start: memory + endOffset, count: end.count)
+            unsafe copy.copyBytes(from: end)
+            unsafe ownEnd = UnsafeRawBufferPointer(copy)
+        }
         for run in 0..<count {
             unsafe (sources + run).initialize(
                 to: RunCursor(
                     runs.runs[run], version: version, latestOnly: latestOnly, runs.cold,
-                    buffer: memory + run * RunKey.bufferBytes))
+                    buffer: memory + run * RunKey.bufferBytes, end: ownEnd))
         }
     }
 

@@ -17,6 +17,7 @@
 
 import Basics
 import DocumentModel
+internal import StoreFormat
 
 /// The documents of several collections, by name, ascending.
 struct SubtreeScan: QueryOperator {
@@ -27,6 +28,8 @@ struct SubtreeScan: QueryOperator {
     private var begun: [CollectionScan] = []
     private var upcoming: [UInt8]?
     private var searchPosition: [UInt8]?
+    /// What the keys of the list of a group's collections begin with; nil before the first search.
+    private var group: [UInt8]?
 
     /// - Parameter scope: more than one collection.
     init(_ scope: QueryScope, names: NameRange) {
@@ -141,7 +144,11 @@ struct SubtreeScan: QueryOperator {
         case .collection: return false
         case .children(let parent): found = try SubtreeScan.nextChild(source, of: parent, after: position)
         case .descendants(let parent, let collectionID):
-            found = try source.nextCollectionOfQuery(after: position, below: parent, collectionID: collectionID)
+            if group == nil, let collectionID {
+                group = GroupKey.prefix(ofGroup: collectionID.byteSpan, database: source.database)
+            }
+            found = try source.nextCollectionOfQuery(
+                after: position, below: parent, collectionID: collectionID, group: group)
         }
         // Beyond the upper bound nothing can follow: every document of a collection comes after the collection's path.
         guard let found, names.upper.map({ $0.position.compare(path: found.byteSpan) < 0 }) ?? true else {

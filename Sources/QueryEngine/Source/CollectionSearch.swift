@@ -37,11 +37,15 @@ extension QuerySource where Self: ~Copyable {
     }
 
     /// The same within a query, whose scope is noted as a whole.
+    ///
+    /// - Parameter group: what the keys of the list of `collectionID` begin with; nil if it is not known yet.
     borrowing func nextCollectionOfQuery(
-        after position: [UInt8], skippingBelow skipsBelow: Bool = false, below parent: [UInt8], collectionID: [UInt8]?
+        after position: [UInt8], skippingBelow skipsBelow: Bool = false, below parent: [UInt8], collectionID: [UInt8]?,
+        group: [UInt8]? = nil
     ) throws(RequestError) -> [UInt8]? {
         let search = CollectionSearch(
-            position: position, skipsBelow: skipsBelow, parent: parent, collectionID: collectionID, database: database)
+            position: position, skipsBelow: skipsBelow, parent: parent, collectionID: collectionID, group: group,
+            database: database)
         return try search.first(in: self)?.path
     }
 }
@@ -59,10 +63,16 @@ struct CollectionSearch {
     private let skipsBelow: Bool
     private let parent: [UInt8]
     let collectionID: [UInt8]?
+    /// What the keys of the list of `collectionID` begin with.
+    private let group: [UInt8]?
     private let lower: [UInt8]
     private let upper: [UInt8]
 
-    init(position: [UInt8], skipsBelow: Bool, parent: [UInt8], collectionID: [UInt8]?, database: UInt32) {
+    init(
+        position: [UInt8], skipsBelow: Bool, parent: [UInt8], collectionID: [UInt8]?, group: [UInt8]? = nil,
+        database: UInt32
+    ) {
+        self.group = group ?? collectionID.map { GroupKey.prefix(ofGroup: $0.byteSpan, database: database) }
         self.position = position
         self.skipsBelow = skipsBelow
         self.parent = parent
@@ -140,8 +150,7 @@ struct CollectionSearch {
         _ body: (_ key: RawSpan, Statistics, _ path: RawSpan) throws(RequestError) -> ScanControl
     ) throws(RequestError) {
         let lower = position.map { $0 + [0] } ?? lower
-        if let collectionID {
-            let group = GroupKey.prefix(ofGroup: collectionID.byteSpan, database: source.database)
+        if let group {
             let isFound = try forEachListed(source, group, from: lower, body)
             if isFound { return }
             let marker = GroupKey.marker

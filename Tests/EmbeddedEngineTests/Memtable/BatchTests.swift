@@ -94,6 +94,24 @@ struct BatchTests {
         return found
     }
 
+    @Test(arguments: [1, Int.max])
+    func `A cursor stops beyond its end, also at an entry that it does not give`(batchEntriesMin: Int) throws {
+        // Most keys are newer than the version.
+        let changes = (0..<100).map { number in
+            (name: VersionedKey(key: [UInt8(number)], version: number % 10 == 0 ? 1 : 2), value: Bytes?([1]))
+        }
+        var filled = try Filled(count: 100)
+        filled.add(changes, batchEntriesMin: batchEntriesMin)
+        for direction in [ScanDirection.forward, .backward] {
+            let (from, end): (Bytes, Bytes) = direction == .forward ? ([51], [52]) : ([59], [58])
+            var cursor = MemtableCursor(filled.memtable, version: CommitVersion(microseconds: 1), end: end)
+            from.withUnsafeBytes {
+                if direction == .forward { cursor.seekForward($0) } else { cursor.seekBackward($0, inclusive: true) }
+            }
+            #expect(!cursor.isAtEntry)
+        }
+    }
+
     @Test(arguments: CaseShare.of(UInt64(1)...6, 2))
     func `Lookups and cursors find in list and batches what each version sees`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

@@ -98,11 +98,16 @@ final class TestRun {
     /// What a version sees from `bound` on.
     func walk(
         _ version: UInt64, from bound: Bytes?, _ direction: ScanDirection, inclusive: Bool = true,
-        latestOnly: Set<UInt8> = []
+        latestOnly: Set<UInt8> = [], end: Bytes = []
     ) throws -> [RunEntry] {
+        let endBytes = UnsafeMutableRawBufferPointer.allocate(byteCount: end.count, alignment: 1)
+        defer { endBytes.deallocate() }
+        endBytes.copyBytes(from: end)
         let buffer = UnsafeMutableRawPointer.allocate(byteCount: RunKey.bufferBytes, alignment: 16)
         defer { buffer.deallocate() }
-        var cursor = RunCursor(slices, version: version, latestOnly: LatestOnlySpaces(latestOnly), buffer: buffer)
+        var cursor = RunCursor(
+            slices, version: version, latestOnly: LatestOnlySpaces(latestOnly), buffer: buffer,
+            end: end.isEmpty ? nil : UnsafeRawBufferPointer(endBytes))
         let key = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, bound?.count ?? 0), alignment: 1)
         defer { key.deallocate() }
         key.copyBytes(from: bound ?? [])

@@ -80,6 +80,16 @@ struct RunTests {
         #expect(try run.walk(5, from: [1, 1], .forward, latestOnly: [1]) == [entries[0], entries[2]])
     }
 
+    @Test func `A cursor stops beyond its end, also at an entry that it does not give`() throws {
+        // Most keys are newer than the version.
+        let entries = (0..<100).map { RunEntry(key: [UInt8($0)], version: $0 % 10 == 0 ? 1 : 2, value: [1]) }
+        let run = try TestRun(entries, in: directory.path, number: 1)
+        #expect(try run.walk(1, from: [51], .forward).count == 4)
+        #expect(try run.walk(1, from: [51], .forward, end: [52]) == [])
+        #expect(try run.walk(1, from: [59], .backward).count == 6)
+        #expect(try run.walk(1, from: [59], .backward, end: [58]) == [])
+    }
+
     @Test(arguments: CaseShare.of(UInt64(1)...16, 6))
     func `A merge keeps what every version from the horizon on sees`(seed: UInt64) throws {
         var generator = EntryGenerator(random: SeededGenerator(seed: seed))
