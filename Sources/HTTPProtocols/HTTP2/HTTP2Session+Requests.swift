@@ -63,6 +63,7 @@ extension HTTP2Session {
                 if head.deadlineMilliseconds != nil { unsafe delegate.waits(identifier, head) }
             } else {
                 stream.state.arrivingSince = hot.state.now
+                if head.deadlineMilliseconds != nil { hot.state.headsAlone.append(identifier) }
             }
         case .refuse(let refusal): unsafe delegate.refused(identifier, refusal)
         case .status(let status):
@@ -377,6 +378,8 @@ extension HTTP2Session {
         let identifier = stream.state.identifier
         guard !stream.state.hasBegun else { return unsafe delegate.message(identifier, payload, isLast: isLast) }
         stream.state.hasBegun = true
+        // Nearly always the message comes with the head.
+        if hot.state.headsAlone.last == identifier { hot.state.headsAlone.removeLast() }
         stream.state.head.isComplete = isLast
         unsafe delegate.begin(identifier, stream.state.head, payload)
     }

@@ -97,6 +97,8 @@ enum HTTP2Progress: Equatable {
         var waiting: [UInt32] = []
         /// Streams whose message is being inflated, first come first.
         var inflating: [UInt32] = []
+        /// Calls with a deadline whose heads are among the bytes that are shown now, and whose messages have not come.
+        var headsAlone: [UInt32] = []
         /// Bytes that were inflated at once in this turn.
         var inflatedBytes = 0
 
@@ -285,6 +287,7 @@ enum HTTP2Progress: Equatable {
             unsafe nghttp2_session_mem_recv(session, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), $0.count)
         }
         copyDeferredMessage()
+        reportHeadsAlone()
         creditConnection()
         reportConnectionWindow()
         if taken < 0 || hot.state.hasTooManyResets {
@@ -304,6 +307,14 @@ enum HTTP2Progress: Equatable {
         guard hot.state.hasConnectionWindowOpened else { return }
         hot.state.hasConnectionWindowOpened = false
         unsafe delegate.windowOpened(nil)
+    }
+
+    /// The deadline of a call counts from its head, also if its message comes later.
+    private func reportHeadsAlone() {
+        while let identifier = hot.state.headsAlone.popLast() {
+            guard let stream = find(identifier), !stream.state.isOver, !stream.state.hasBegun else { continue }
+            unsafe delegate.waits(identifier, stream.state.head)
+        }
     }
 
     private func creditConnection() {

@@ -377,13 +377,16 @@ import Testing
         #expect(client.callAndWait(.getDocument, [1]).messages == [[1]])
     }
 
-    @Test func `A deadline ends a call whose client sends no message`() throws {
+    @Test(arguments: [RPC.write, .commit])
+    func `A deadline counts from the head, and ends a call whose client sends no message`(rpc: RPC) throws {
         let live = try LiveServer()
         defer { live.stop() }
         let client = HTTP2Client(live)
         let stream = client.newStream()
-        client.send(.request(path(.write), stream: stream, fields: [("grpc-timeout", "20m")]))
-        #expect(client.answer(stream).status == 4)
+        client.send(.request(path(rpc), stream: stream, fields: [("grpc-timeout", "20m")]))
+        let answer = client.answer(stream)
+        #expect(answer.status == 4)
+        #expect(answer.text == "the deadline of the call has passed")
         #expect(client.callAndWait(.getDocument, [1]).messages == [[1]])
         #expect(live.record.state.withLock { $0.cancelled } == [])
     }
