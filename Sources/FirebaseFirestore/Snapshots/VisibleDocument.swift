@@ -53,8 +53,11 @@ struct VisibleDocument: Sendable, Equatable {
     /// Whether the field, or a field inside it, is a server timestamp that is not known yet.
     func hasEstimate(at path: DocumentModel.FieldPath) -> Bool { estimates.contains { path.isPrefix(of: $0.path) } }
 
-    /// Whether the program sees the same in both.
-    func looksLike(_ other: VisibleDocument) -> Bool { fields == other.fields && estimates == other.estimates }
+    /// Whether the program sees the same in both. As in the SDK, the values before pending server timestamps do not
+    /// count: they change when the server sends the write before it acknowledges it.
+    func looksLike(_ other: VisibleDocument) -> Bool {
+        fields == other.fields && estimates.lazy.map(\.path).elementsEqual(other.estimates.lazy.map(\.path))
+    }
 }
 
 extension BatchGetReply {

@@ -1,6 +1,7 @@
 // The order of a query's results and the indexes of its changes, against a plain sort.
 
 import Basics
+import ClientCache
 import DocumentModel
 import Foundation
 import HearthClient
@@ -83,6 +84,21 @@ struct QueryViewTests {
         #expect(view.apply([name(1): document(1, 3)]).isEmpty)
         #expect(view.document(name(1))?.updateTime.seconds == 3)
         #expect(view.apply([name(1): document(2, 4)]).map(\.isMetadata) == [false])
+    }
+
+    @Test
+    func `A pending server timestamp whose value before it has changed looks the same, and reads the new value`() {
+        var view = QueryView(orders: firestore.collection("c").definition.effectiveOrders)
+        var pending = document(1, 1)
+        pending.hasPendingWrites = true
+        pending.estimates = [PendingTimestamp(path: DocumentModel.FieldPath(fieldName: "n"), previous: nil)]
+        #expect(view.apply([name(1): pending]).map(\.type) == [.added])
+        // The server has sent the write, and not acknowledged it.
+        pending.estimates[0].previous = EncodedValue(.integer(7))
+        #expect(view.apply([name(1): pending]).isEmpty)
+        #expect(view.document(name(1))?.estimates.map(\.previous) == [EncodedValue(.integer(7))])
+        pending.estimates = []
+        #expect(view.apply([name(1): pending]).map(\.isMetadata) == [false])
     }
 
     @Test

@@ -204,6 +204,7 @@ private final class Shown: Sendable {
         var isFromCache = true
         var isPending = false
         var isDenied = false
+        var last: QuerySnapshot?
         var problem: String?
     }
 
@@ -227,6 +228,8 @@ private final class Shown: Sendable {
                 return
             }
             if let other = users?.other(in: snapshot) { state.problem = "there is a pending write of \(other)" }
+            if let last = state.last, looksLike(last, snapshot) { state.problem = "a snapshot is as the one before" }
+            state.last = snapshot
             var rows = state.rows
             for change in snapshot.documentChanges {
                 let (old, new) = (Int(change.oldIndex), Int(change.newIndex))
@@ -239,6 +242,16 @@ private final class Shown: Sendable {
             if rows != state.rows, state.problem == nil {
                 state.problem = "the changes give \(rows), not \(state.rows)"
             }
+        }
+    }
+
+    /// Whether the listener sees nothing new.
+    private func looksLike(_ one: QuerySnapshot, _ other: QuerySnapshot) -> Bool {
+        if includesMetadataChanges, one.metadata != other.metadata { return false }
+        return one.documents.elementsEqual(other.documents) { one, other in
+            guard let before = one.stored, let after = other.stored else { return false }
+            return one.reference == other.reference && before.looksLike(after)
+                && (!includesMetadataChanges || before.hasPendingWrites == after.hasPendingWrites)
         }
     }
 
