@@ -174,11 +174,9 @@ package final class ListenHub {
     private func targets(ofDatabase number: UInt32) -> DatabaseTargets? {
         if let targets = numbers[number] { return targets }
         if databases.count == numbers.count { return nil }
-        for (name, targets) in databases where store.number(of: name) == number {
-            numbers[number] = targets
-            return targets
-        }
-        return nil
+        guard let targets = store.databaseName(of: number).flatMap({ databases[$0] }) else { return nil }
+        numbers[number] = targets
+        return targets
     }
 
     // MARK: Waits

@@ -29,8 +29,8 @@ extension DocumentStore {
         return tenure?.state == .owned ? max(oldestResumeTime, tenure?.version ?? 0) : oldestResumeTime
     }
 
-    /// The number that stands for a database in changes; nil while the database does not exist.
-    package func number(of database: DatabaseName) -> UInt32? { databases.number(of: database) }
+    /// The database that a number stands for in changes; nil if there is none.
+    package func databaseName(of number: UInt32) -> DatabaseName? { databases.name(of: number) }
 
     /// Whether a database is empty for readers of a version because it was deleted.
     package func isHidden(database number: UInt32, at version: UInt64) -> Bool {

@@ -108,19 +108,8 @@ private final class StoreChanges: Sendable {
             take(&state)
             return (state.since, state.changes)
         }
-        let names = databaseNames
         let shown = changes.reversed().filter { $0.version > version && $0.path.starts(with: path) }.prefix(countMax)
-        return (since, shown.map { ($0.version, json(of: $0, names[$0.database] ?? "")) })
-    }
-
-    /// Names of databases by their numbers.
-    private var databaseNames: [UInt32: String] {
-        let store = served.store
-        var names: [UInt32: String] = [:]
-        for name in store.databaseNames {
-            if let number = store.number(of: name) { names[number] = "\(name)" }
-        }
-        return names
+        return (since, shown.map { ($0.version, json(of: $0, store.databaseName(of: $0.database))) })
     }
 
     private func take(_ state: inout State) {
@@ -159,9 +148,9 @@ private final class StoreChanges: Sendable {
         state.changes.removeFirst(dropped)
     }
 
-    private func json(of change: Change, _ database: String) -> JSONValue {
+    private func json(of change: Change, _ database: DatabaseName?) -> JSONValue {
         .object([
-            "version": .string("\(change.version)"), "database": .string(database),
+            "version": .string("\(change.version)"), "database": .string(database.map { "\($0)" } ?? ""),
             "path": .string(String(decoding: change.path, as: UTF8.self)),
             "before": change.before.map { json(ofFields: $0) } ?? .null,
             "after": change.after.map { json(ofFields: $0) } ?? .null, "isCut": .boolean(change.isCut),

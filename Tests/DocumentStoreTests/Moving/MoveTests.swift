@@ -286,7 +286,7 @@ struct MoveTests {
         let moved = try #require(stores.target.store.describeDatabase(stores.database))
         #expect(moved.settings == described.settings)
         #expect(moved.createMicroseconds == described.createMicroseconds)
-        let number = try #require(stores.target.store.number(of: stores.database))
+        let number = try #require(stores.target.store.databases.number(of: stores.database))
         #expect(stores.target.store.indexState.current.declaration(of: number) == declaration)
         try await eventually("the indexes are built") {
             stores.target.clock.advance(milliseconds: 1_000)
