@@ -1,3 +1,4 @@
+import Basics
 import DocumentModel
 import DocumentStore
 internal import QueryEngine
@@ -34,6 +35,8 @@ final class Target {
     var isRouted = false
     /// Where it is in the list of its query.
     var position = 0
+    /// Where it is in the lists of its documents, in the order of the paths; empty unless it is routed.
+    var positions: [Int] = []
     /// The first version of the client's state on this stream: changes up to it are not missing.
     var since: UInt64 = 0
 
@@ -83,6 +86,13 @@ final class Target {
             return String((paths.count > 3 ? "\(shown) and \(paths.count - 3) more" : shown).prefix(500))
         case .query(let query): return String("\(query.plan)".prefix(500))
         }
+    }
+
+    /// It is at another position in the list of one of its documents.
+    func note(_ position: Int, ofDocument path: [UInt8]) {
+        guard case .documents(let paths) = subject else { return }
+        let index = paths.partitioningIndex { ResourcePath.compare($0.byteSpan, path.byteSpan) >= 0 }
+        positions[index] = position
     }
 
     /// Its query if that has an offset or a limit.

@@ -32,12 +32,19 @@ final class TargetQuery {
 
     /// The targets that receive changes.
     var targets: [Target] = []
+    /// Where the router has it: in the list of each required value, or in the one of queries that require none.
+    var positions: [Int] = []
     /// The last change that was compared with the query, by the router's count.
     var lastChange: UInt64 = 0
     /// Of a window: the sort keys of the change that is routed, before and after it; nil if it did not match.
     private(set) var changedKeys: (before: [UInt8]?, after: [UInt8]?) = (nil, nil)
     /// Of a window: the last comparison of its results. See ``SharedReads``.
     var comparison: WindowComparison?
+
+    /// It is at another position in the list of a required value.
+    func note(_ position: Int, ofHash hash: Int) {
+        if let index = required?.hashes.firstIndex(of: hash) { positions[index] = position }
+    }
 
     var matcher: QueryMatcher { plan.matcher }
 

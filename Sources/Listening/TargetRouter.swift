@@ -34,7 +34,11 @@ struct TargetRouter {
         target.isRouted = true
         switch target.subject {
         case .documents(let paths):
-            for path in paths { documents[ByteKey(path), default: []].append(target) }
+            target.positions = paths.map { path in
+                let key = ByteKey(path)
+                documents[key, default: []].append(target)
+                return (documents[key]?.count ?? 1) - 1
+            }
         case .query(let planned):
             let query = self.query(planned.identity, in: planned.matcher.scope) ?? planned
             target.subject = .query(query)
@@ -56,15 +60,14 @@ struct TargetRouter {
         target.isRouted = false
         switch target.subject {
         case .documents(let paths):
-            let keys = paths.map { ByteKey($0) }
-            for key in keys { documents[key]?.removeAll { $0 === target } }
-            for key in keys where documents[key]?.isEmpty ?? false { documents[key] = nil }
-        case .query(let query):
-            let last = query.targets.removeLast()
-            if last !== target {
-                query.targets[target.position] = last
-                last.position = target.position
+            for (path, position) in zip(paths, target.positions) {
+                let key = ByteKey(path)
+                if let moved = documents[key]?.takeOut(at: position) { moved.note(position, ofDocument: path) }
+                if documents[key]?.isEmpty ?? false { documents[key] = nil }
             }
+            target.positions = []
+        case .query(let query):
+            query.targets.takeOut(at: target.position)?.position = target.position
             if query.targets.isEmpty { remove(query) }
         }
     }
@@ -149,15 +152,26 @@ struct QueryIndex {
 
     mutating func insert(_ query: TargetQuery) {
         queries[ByteKey(query.identity)] = query
-        guard let required = query.required else { return others.append(query) }
-        for hash in required.hashes { byValue[required.field, default: [:]][hash, default: []].append(query) }
+        guard let required = query.required else {
+            query.positions = [others.count]
+            return others.append(query)
+        }
+        query.positions = required.hashes.map { hash in
+            byValue[required.field, default: [:]][hash, default: []].append(query)
+            return (byValue[required.field]?[hash]?.count ?? 1) - 1
+        }
     }
 
     mutating func remove(_ query: TargetQuery) {
         queries[ByteKey(query.identity)] = nil
-        guard let required = query.required else { return others.removeAll { $0 === query } }
-        for hash in required.hashes {
-            byValue[required.field]?[hash]?.removeAll { $0 === query }
+        guard let required = query.required else {
+            others.takeOut(at: query.positions[0])?.positions = query.positions
+            return
+        }
+        for (hash, position) in zip(required.hashes, query.positions) {
+            if let moved = byValue[required.field]?[hash]?.takeOut(at: position) {
+                moved.note(position, ofHash: hash)
+            }
             if byValue[required.field]?[hash]?.isEmpty ?? false { byValue[required.field]?[hash] = nil }
         }
         if byValue[required.field]?.isEmpty ?? false { byValue[required.field] = nil }
@@ -180,5 +194,17 @@ struct QueryIndex {
                 }
             }
         }
+    }
+}
+
+extension Array {
+    /// Removes the element at a position without moving those after it: the last one takes its place.
+    ///
+    /// - Returns: the element that is at the position now; nil if it was the last one.
+    fileprivate mutating func takeOut(at position: Int) -> Element? {
+        let last = removeLast()
+        if position == count { return nil }
+        self[position] = last
+        return last
     }
 }

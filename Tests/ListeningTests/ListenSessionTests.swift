@@ -98,6 +98,48 @@ struct ListenSessionTests {
         #expect(try messages() == ["change c/b [4]", "noChange []"])
     }
 
+    /// Over one document, over several, a query that requires one value, one that requires one of several, and one
+    /// that requires none. All have `c/a` with an `n` of 1.
+    private func subject(_ number: Int) -> Subject {
+        let own = Int64(number)
+        return switch number % 5 {
+        case 0: .documents(["c/a"])
+        case 1: .documents(["c/0", "c/a", "c/b\(number % 3)"])
+        case 2:
+            Self.query {
+                $0.filter = .field(n, .equal, EncodedValue(.integer(1)))
+                $0.limit = Int32(1 + number)
+            }
+        case 3: Self.query { $0.filter = .field(n, .isIn, EncodedValue(.array([.integer(own + 9), .integer(1)]))) }
+        default: Self.query { $0.filter = .field(n, .greaterThan, EncodedValue(.integer(-own))) }
+        }
+    }
+
+    @Test(arguments: [1, 2, 3] as [UInt64])
+    func `Targets that leave in any order leave the others where changes find them`(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        try harness.set("c/a", ["n": .integer(1)])
+        var open = try (0..<50).map { number in
+            let client = ListenClient(harness)
+            try client.connect()
+            try client.listen(1, to: subject(number))
+            try client.drain()
+            _ = client.takeMessages()
+            return client
+        }
+        while !open.isEmpty {
+            for _ in 0...random.below(6) where !open.isEmpty {
+                open.remove(at: random.below(open.count)).disconnect()
+            }
+            try harness.set("c/a", ["n": .integer(1), "left": .integer(Int64(open.count))])
+            harness.hub.advance()
+            for client in open {
+                try client.drain()
+                #expect(try client.takeMessages().map(text) == ["change c/a [1]", "noChange []"])
+            }
+        }
+    }
+
     @Test
     func `A deleted database ends a target once that the client had removed before its turn came`() throws {
         try setLongTexts()
