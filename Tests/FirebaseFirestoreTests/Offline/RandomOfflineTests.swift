@@ -155,11 +155,32 @@ private struct RandomProgram {
             ? .whereField(field, isNotEqualTo: value()) : .whereField(field, notIn: list() + [value()])
     }
 
+    /// One of the ids, or of the paths in a group.
+    private mutating func idFilter(inGroup group: Bool) -> FirebaseFirestore.Filter {
+        let field = FirebaseFirestore.FieldPath.documentID()
+        let ids = (0...random.below(3)).map { _ in id(inGroup: group) }
+        switch random.below(7) {
+        case 0: return .whereField(field, isLessThan: ids[0])
+        case 1: return .whereField(field, isLessThanOrEqualTo: ids[0])
+        case 2: return .whereField(field, isGreaterThan: ids[0])
+        case 3: return .whereField(field, isGreaterOrEqualTo: ids[0])
+        case 4: return .whereField(field, in: ids)
+        case 5: return .whereField(field, isEqualTo: ids[0])
+        default: return .whereField(field, isNotEqualTo: ids[0])
+        }
+    }
+
+    private mutating func id(inGroup group: Bool) -> String {
+        let path = random.pick(Self.paths + ["c/0", "e/1", "c/1/d/2"])
+        return group ? path : String(path.split(separator: "/").last ?? "")
+    }
+
     mutating func query() -> MakeQuery {
         let group = random.oneIn(2)
         let collection = random.pick(["c", "c", "c/1/c", "d/1/c"])
         var filters: [FirebaseFirestore.Filter] = []
-        switch random.below(7) {
+        let kind = random.below(7)
+        switch kind {
         case 0: break
         case 1: filters = [filter(), filter()]
         case 2: filters = [.orFilter([filter(), filter()])]
@@ -167,12 +188,16 @@ private struct RandomProgram {
         case 4: filters = random.oneIn(2) ? [negation()] : [negation(), .whereField("a", isGreaterThan: scalar())]
         default: filters = [filter()]
         }
+        if kind != 4, random.oneIn(4) { filters.append(idFilter(inGroup: group)) }
+        if random.oneIn(12) { filters = [.orFilter([idFilter(inGroup: group), filter()])] }
         var orders: [(field: String?, descending: Bool)] = []
         for field in Self.fields where random.oneIn(4) { orders.append((field, random.oneIn(2))) }
         let valueCount = orders.isEmpty ? 0 : random.below(orders.count + 1)
         let start = (0..<valueCount).map { _ in value() }
         let end = (0..<valueCount).map { _ in value() }
         if random.oneIn(4) { orders.append((nil, random.oneIn(2))) }
+        let cursorID = id(inGroup: group)
+        let hasCursorID = valueCount == orders.count - 1 && orders.last?.field == nil && random.oneIn(2)
         let cursors = random.below(6)
         let limit = random.below(limits)
         let count = 1 + random.below(4)
@@ -184,7 +209,9 @@ private struct RandomProgram {
                     field.map { query.order(by: $0, descending: descending) }
                     ?? query.order(by: FieldPath.documentID(), descending: descending)
             }
-            if valueCount > 0 {
+            let start = hasCursorID ? start + [cursorID] : start
+            let end = hasCursorID ? end + [cursorID] : end
+            if !start.isEmpty {
                 if cursors == 0 || cursors == 2 { query = query.start(at: start) }
                 if cursors == 1 { query = query.start(after: start) }
                 if cursors == 3 || cursors == 2 { query = query.end(before: end) }
