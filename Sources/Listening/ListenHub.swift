@@ -72,6 +72,8 @@ package final class ListenHub {
 
     /// The targets of one database.
     private final class DatabaseTargets {
+        /// By which `numbers` has them; nil before the first change of the database.
+        var number: UInt32?
         var router = TargetRouter()
         var judged = VerdictDocuments()
     }
@@ -157,8 +159,13 @@ package final class ListenHub {
         guard let targets = databases[database] else { return }
         targets.router.remove(target)
         guard targets.router.isEmpty, targets.judged.isEmpty else { return }
-        databases[database] = nil
-        numbers = numbers.filter { $0.value !== targets }
+        forget(database)
+    }
+
+    /// The database has no targets any more.
+    private func forget(_ database: DatabaseName) {
+        guard let targets = databases.removeValue(forKey: database) else { return }
+        if let number = targets.number { numbers[number] = nil }
     }
 
     /// The verdict of a part of a target rests on other documents from now on, whose changes above `position` have it
@@ -175,6 +182,7 @@ package final class ListenHub {
         if let targets = numbers[number] { return targets }
         if databases.count == numbers.count { return nil }
         guard let targets = store.databaseName(of: number).flatMap({ databases[$0] }) else { return nil }
+        targets.number = number
         numbers[number] = targets
         return targets
     }
@@ -254,8 +262,7 @@ package final class ListenHub {
         guard databases[database] != nil || sessions.values.contains(where: { $0.database == database }) else { return }
         let error = RequestError(.notFound, "The database \(database) was deleted.")
         for session in sessions.values where session.database == database { session.failAll(error) }
-        databases[database] = nil
-        numbers = [:]
+        forget(database)
     }
 
     private func route(_ change: StoreChange) {
