@@ -95,7 +95,8 @@ package final class ServerConnection: CallConnection, @unchecked Sendable {
     @inline(__always)
     private func take(_ header: FrameHeader, _ payload: RawSpan) {
         switch session.receive(header, payload) {
-        case .nothing, .opened, .pongReceived: break
+        case .nothing: if header.flags.contains(.more) { armDeadline(ofPartialMessage: header.stream) }
+        case .opened, .pongReceived: break
         case .begin(let stream, let head, let place): begin(stream, head, place, payload)
         case .message(let stream, let place, let isLast): message(stream, place, isLast, payload)
         case .halfClosed(let stream): halfClose(stream)
@@ -121,12 +122,17 @@ package final class ServerConnection: CallConnection, @unchecked Sendable {
         switch place {
         case .inFrame(let offset): handler.begin(call, payload: payload.extracting(droppingFirst: offset))
         case .assembled:
-            armDeadline(stream, head.deadlineMilliseconds)
             let message = session.assembled
             handler.begin(call, payload: message.byteSpan)
         }
         if session.settleCurrent() { armDeadline(stream, head.deadlineMilliseconds) }
         if head.isComplete, head.rpc.shape == .bidirectional { halfClose(stream) }
+    }
+
+    /// The deadline of a call counts from its REQUEST, also if its message comes in parts.
+    private func armDeadline(ofPartialMessage stream: UInt32) {
+        guard let position = session.streams.position(of: stream) else { return }
+        armDeadline(stream, session.streams[position: position].head.deadlineMilliseconds)
     }
 
     private func message(_ stream: UInt32, _ place: MessageBytes, _ isLast: Bool, _ payload: RawSpan) {

@@ -204,6 +204,22 @@ import Testing
         #expect(status?.code == UInt16(StatusCode.deadlineExceeded.rawValue))
     }
 
+    @Test func `The deadline of a call whose message comes in parts counts from its first part`() throws {
+        let live = try LiveServer()
+        defer { live.stop() }
+        let raw = RawClient(port: live.server.port)
+        raw.send(Preface.hearth)
+        raw.send(.hello, .request(.commit, [.more, .deadline], stream: 1, littleEndianBytes(20)))
+        var received: [UInt8] = []
+        var status: TestFrame?
+        while status == nil {
+            received += raw.receive()
+            status = TestFrame.all(in: received).first { $0.isKind(.status) }
+        }
+        #expect(status?.text == "the deadline of the call has passed")
+        #expect(live.record.state.withLock { $0.cancelled } == [])
+    }
+
     @Test func `A reader that does not read is paused, then dropped`() throws {
         let live = try LiveServer {
             $0.outputPauseBytes = 100_000
