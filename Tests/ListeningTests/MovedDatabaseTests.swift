@@ -58,7 +58,7 @@ struct MovedDatabaseTests {
         try source.set("c/b", ["n": .integer(1)])
         let wakes = source.wakeUps.count
         try Self.release(source)
-        #expect(source.wakeUps.count > wakes)
+        try waitUntil("the hub is woken") { source.wakeUps.count > wakes }
         source.hub.advance()
         let end = #expect(throws: RequestError.self) { try client.drain() }
         #expect(end?.code == .unavailable && end?.isDatabaseElsewhere == true)
@@ -101,12 +101,38 @@ struct MovedDatabaseTests {
         try Self.release(source)
         follower.hub.advance()
         try client.drain()
+        let wakes = follower.wakeUps.count
         try follower.follow()
+        try waitUntil("the hub is woken") { follower.wakeUps.count > wakes }
         #expect(follower.store.tenure(of: source.database).state == .released)
         follower.hub.advance()
         let end = #expect(throws: RequestError.self) { try client.drain() }
         #expect(end?.code == .unavailable && end?.isDatabaseElsewhere == true)
         #expect(client.readTime == time)
+        client.disconnect()
+    }
+
+    @Test(.enabled(if: ListenHarness.hasFiles, "The engine in memory has no records to follow."))
+    func `A follower ends the targets when it has applied the deletion of their database`() throws {
+        let source = try ListenHarness()
+        let follower = try FollowerHarness(of: source)
+        let client = ListenClient(source)
+        try source.set("c/a", ["n": .integer(1)])
+        try follower.follow()
+        try client.connect(to: follower)
+        try client.listen(1, to: Self.all)
+        follower.answerQuestions()
+        follower.hub.advance()
+        try client.drain()
+        _ = client.takeMessages()
+        let wakes = follower.wakeUps.count
+        try source.deleteDatabase()
+        try follower.follow()
+        try waitUntil("the hub is woken") { follower.wakeUps.count > wakes }
+        follower.hub.advance()
+        try client.drain()
+        let ends = try client.takeMessages().map(source.text).filter { $0.hasPrefix("remove [1] NOT_FOUND") }
+        #expect(ends.count == 1)
         client.disconnect()
     }
 }

@@ -68,19 +68,18 @@ final class ChangeFeed: Sendable {
         }
     }
 
-    /// Wakes the subscribers if changes have become visible since the last time. May be called on any thread.
-    /// - Parameter version: the version that was published, in microseconds.
-    func announce(through version: UInt64) {
+    /// Wakes the subscribers if changes, or the end of a database, have become visible since the last time. May be
+    /// called on any thread.
+    ///
+    /// - Parameters:
+    ///   - version: the version that was published, in microseconds.
+    ///   - end: that of the last deletion or release of a database, which changes no document.
+    func announce(through version: UInt64, lastEnd end: UInt64) {
         if !isWanted { return }
         let subscribers = state.withLock { state in
-            state.announce(through: version) ? state.subscribers.values.map(\.wake) : []
+            state.announce(through: version, lastEnd: end) ? state.subscribers.values.map(\.wake) : []
         }
         for wake in subscribers { wake() }
-    }
-
-    /// Wakes all subscribers for something that changes no document.
-    func wakeAll() {
-        for wake in state.withLock({ $0.subscribers.values.map(\.wake) }) { wake() }
     }
 
     /// Bytes that it holds now.
@@ -132,11 +131,11 @@ final class ChangeFeed: Sendable {
 }
 
 extension ChangeFeed.State {
-    /// - Returns: whether there are batches that were not announced before, those that were dropped included.
-    fileprivate mutating func announce(through version: UInt64) -> Bool {
+    /// - Returns: whether there is something that was not announced before, batches that were dropped included.
+    fileprivate mutating func announce(through version: UInt64, lastEnd end: UInt64) -> Bool {
         let previous = announced
         announced = max(announced, version)
-        if coverage > previous { return true }
+        if coverage > previous || previous < end && end <= version { return true }
         let start = batches[first...].partitioningIndex { $0.lastVersion > previous }
         return start < batches.endIndex && batches[start].firstVersion <= version
     }

@@ -113,7 +113,7 @@ final class CommitPipeline: @unchecked Sendable {
         housekeeper = Housekeeper(services, stage: stage)
         replySender = ReplySender(
             transactions: services.transactions, queue: queue, versions: services.versions, changes: services.changes,
-            replication: services.replication)
+            databases: services.databases, replication: services.replication)
     }
 
     // MARK: Run

@@ -60,6 +60,7 @@ struct ReplySender: Sendable {
     let queue: CommitQueue
     let versions: VersionClock
     let changes: ChangeFeed
+    let databases: DatabaseDirectory
     let replication: ReplicationState
 
     func send(_ replies: [PendingReply], after result: Result<CommitVersion, StorageError>) {
@@ -69,7 +70,7 @@ struct ReplySender: Sendable {
         switch result {
         case .success(let version):
             versions.endWaits()
-            changes.announce(through: version.microseconds)
+            changes.announce(through: version.microseconds, lastEnd: databases.lastEnd)
             replication.published()
         case .failure(let error): versions.failWaits(RequestError(error))
         }

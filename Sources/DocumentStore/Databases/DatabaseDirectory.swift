@@ -188,6 +188,9 @@ final class DatabaseDirectory: Sendable {
     /// Changes before a deletion or a step of a move becomes visible.
     var generation: UInt64 { deletions.load(ordering: .acquiring) }
 
+    /// The version of the last deletion or release of a database, in microseconds.
+    var lastEnd: UInt64 { max(deletedLast.load(ordering: .acquiring), releasedLast.load(ordering: .acquiring)) }
+
     /// Databases that are empty for readers since a version of this range, in microseconds.
     func deleted(after position: UInt64, through version: UInt64) -> [DatabaseName] {
         if deletedLast.load(ordering: .acquiring) <= position { return [] }

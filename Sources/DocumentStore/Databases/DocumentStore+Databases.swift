@@ -87,7 +87,6 @@ extension DocumentStore {
         for transaction in transactions.endAll(in: name) where transaction.mayBlockOthers {
             release(transaction)
         }
-        changes.wakeAll()
     }
 }
 

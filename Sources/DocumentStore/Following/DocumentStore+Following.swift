@@ -155,7 +155,7 @@ extension DocumentStore {
     /// applied.
     package func closeTimes(through time: UInt64) {
         versions.close(time)
-        changes.announce(through: time)
+        changes.announce(through: time, lastEnd: databases.lastEnd)
         replication.noteClosed(time, atMilliseconds: configuration.clock.elapsedMilliseconds)
     }
 }

@@ -156,7 +156,6 @@ extension DocumentStore {
             transactions.noteAborted(transaction, conflicts: [], winners: [], request: nil, hasMoved: true)
             if transaction.mayBlockOthers { release(transaction) }
         }
-        changes.wakeAll()
     }
 
     // MARK: Waiting

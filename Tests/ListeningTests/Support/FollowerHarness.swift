@@ -11,6 +11,8 @@ import TestSupport
 final class FollowerHarness {
     let store: DocumentStore
     let hub: ListenHub
+    /// Wake-ups of the hub so far.
+    let wakeUps = ListenHarness.WakeUps()
     private let leader: ListenHarness
     private let directory = TemporaryDirectory("hearth-listen-follower")
     /// What waits for the answer to the question which version is the newest.
@@ -22,7 +24,7 @@ final class FollowerHarness {
         configuration.clock = leader.clock
         configuration.leader = "leader:1"
         store = try DocumentStore.open(configuration)
-        hub = ListenHub(store, limits: leader.limits, reader: store.makeReader(), wakeUp: {})
+        hub = ListenHub(store, limits: leader.limits, reader: store.makeReader()) { [wakeUps] in wakeUps.add() }
     }
 
     deinit { store.close() }
