@@ -138,7 +138,7 @@ final class ConnectionOpener: Sendable {
         }
         let isOver = now > attempt.deadline
         guard isOver || attempt.opening.isGivenUp else { return false }
-        attempt.connection.close()
+        isOver ? attempt.connection.abandon() : attempt.connection.close()
         attempt.opening.finish(.failed("the database does not answer"))
         return true
     }

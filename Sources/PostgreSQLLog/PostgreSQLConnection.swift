@@ -73,7 +73,16 @@ package final class PostgreSQLConnection {
         }
     }
 
-    private static let malformed = "the address is not one of PostgreSQL"
+    /// Why an address cannot be used; nil if it can. The text does not have the address.
+    ///
+    /// The library must be loaded.
+    package static func problem(ofAddress address: String) -> String? {
+        unsafe hearth_pq_look_at(address) == HEARTH_PQ_MALFORMED ? malformed : nil
+    }
+
+    private static let malformed =
+        "the address is not one of PostgreSQL: write postgresql://USER@HOST:PORT/DATABASE, and %40 and %2F for @ and / "
+        + "in a password"
 
     package var isClosed: Bool { if case .closed = phase { true } else { false } }
     package var isIdle: Bool { if case .idle = phase { true } else { false } }
@@ -96,20 +105,29 @@ package final class PostgreSQLConnection {
     package func open() -> String? {
         close()
         // The library's text would have the whole address, and so the password.
-        if unsafe hearth_pq_look_at(address) == HEARTH_PQ_MALFORMED { return Self.malformed }
+        if let problem = Self.problem(ofAddress: address) { return problem }
         // A name without a scheme is taken as keywords. Only a server that takes writes is wanted, since another one
         // may be a primary of the past.
-        let parameters = [
+        var parameters = [
             ("dbname", address), ("target_session_attrs", "read-write"), ("application_name", "hearth"),
             ("client_encoding", "UTF8"), ("connect_timeout", "5"), ("tcp_user_timeout", "5000"), ("keepalives", "1"),
             ("keepalives_idle", "5"), ("keepalives_interval", "2"), ("keepalives_count", "3"),
         ]
+        if let hosts = DatabaseHosts[address] { parameters += hosts.options }
         unsafe handle = unsafe Self.withStrings(parameters.map(\.0)) { keywords in
             unsafe Self.withStrings(parameters.map(\.1)) { values in unsafe hearth_pq_connect(keywords, values) }
         }
-        guard unsafe handle != nil else { return "no memory for a connection" }
+        guard let handle = unsafe handle else { return "no memory for a connection" }
+        // The name of a host may be unknown, for example.
+        if unsafe hearth_pq_has_failed(handle) == 1 { return takeFailure() }
         phase = .connecting(isWriting: true)
         return nil
+    }
+
+    /// Ends a connection that was not made in time: another host is tried first from now on.
+    package func abandon() {
+        if !isClosed, !isIdle, !isBusy { noteHost(.silent) }
+        close()
     }
 
     /// Ends the connection. A statement without a result has an unknown outcome.
@@ -212,7 +230,10 @@ package final class PostgreSQLConnection {
             return .ended(failure.description)
         }
         phase = .idle
-        if wasPreparing { return .opened }
+        if wasPreparing {
+            noteHost(.connected)
+            return .opened
+        }
         if case .rows(let rows, _) = outcome { return .finished(.rows(rows, hasWarning: hasWarning)) }
         return .finished(outcome)
     }
@@ -225,13 +246,39 @@ package final class PostgreSQLConnection {
     }
 
     private func end() -> Event {
+        // All hosts have replied.
+        if case .connecting = phase { DatabaseHosts[address] = nil }
+        return .ended(takeFailure())
+    }
+
+    /// Closes the connection.
+    /// - Returns: why it has ended.
+    private func takeFailure() -> String {
         var reason = "the connection has ended"
         if let handle = unsafe handle {
             let text = unsafe String(cString: hearth_pq_error(handle))
             if let line = text.split(separator: "\n").first { reason = String(line) }
         }
         close()
-        return .ended(reason)
+        return reason
+    }
+
+    /// Notes for further connections what has become of this one.
+    private func noteHost(_ outcome: DatabaseHosts.Outcome) {
+        guard let handle = unsafe handle, let host = unsafe hearth_pq_host(handle),
+            let port = unsafe hearth_pq_port(handle)
+        else { return }
+        func option(_ keyword: String) -> String {
+            guard let value = unsafe hearth_pq_option(handle, keyword) else { return "" }
+            defer { unsafe free(value) }
+            return unsafe String(cString: value)
+        }
+        guard
+            var hosts = DatabaseHosts(
+                names: option("host"), addresses: option("hostaddr"), ports: option("port"))
+        else { return }
+        unsafe hosts.note(outcome, host: String(cString: host), port: String(cString: port))
+        DatabaseHosts[address] = hosts
     }
 
     private func write(_ statement: SQLStatement) -> Event? {

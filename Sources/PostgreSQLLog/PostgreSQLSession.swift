@@ -56,7 +56,7 @@ package final class PostgreSQLSession {
         while let interest = connection.interest {
             let now = SystemClock.monotonicMilliseconds()
             guard now < deadline else {
-                connection.close()
+                connection.abandon()
                 throw SQLFailure(state: "", message: "the database does not answer in time")
             }
             var waiting = pollfd(fd: interest.descriptor, events: interest.events, revents: 0)

@@ -1,9 +1,10 @@
 // Sessions that are kept, over a real PostgreSQL.
 
 import Glibc
-import PostgreSQLLog
 import TestSupport
 import Testing
+
+@testable import PostgreSQLLog
 
 @Suite(.serialized, .timeLimit(.minutes(20)))
 struct KeptSessionTests {
@@ -71,6 +72,46 @@ struct KeptSessionTests {
         try server.start()
         try add()
         #expect(executed == 5)
+    }
+
+    @Test
+    func `A host that does not reply is not the first one again`() throws {
+        let silent = try LoopbackSocket.silentPort()
+        let address = "postgresql://hearth@127.0.0.1:\(silent),\(server.place)/postgres"
+        var milliseconds: UInt64 = 250
+        try waitUntil("the other host is reached") {
+            defer { milliseconds *= 2 }
+            return (try? PostgreSQLSession(address: address, withinMilliseconds: milliseconds)) != nil
+        }
+        for _ in 0..<3 {
+            let session = try PostgreSQLSession(address: address)
+            #expect(try session.run(Self.process).count == 1)
+            session.close()
+        }
+        #expect(DatabaseHosts[address]?.options.last?.1 == "\(server.port),\(silent)")
+    }
+
+    @Test
+    func `Hosts are tried in the order of the address, from the one on that was connected to last`() throws {
+        var hosts = try #require(DatabaseHosts(names: "a,b,c", addresses: "", ports: "5433"))
+        func order() -> [String] { hosts.options.map { "\($0.0) \($0.1)" } }
+        #expect(order() == ["host a,b,c", "port 5433,5433,5433"])
+        hosts.note(.connected, host: "b", port: "5433")
+        #expect(order() == ["host b,c,a", "port 5433,5433,5433"])
+        hosts.note(.silent, host: "c", port: "5433")
+        #expect(order() == ["host a,b,c", "port 5433,5433,5433"])
+        hosts.note(.silent, host: "c", port: "5433")
+        hosts.note(.connected, host: "elsewhere", port: "5433")
+        #expect(order() == ["host a,b,c", "port 5433,5433,5433"])
+
+        hosts = try #require(DatabaseHosts(names: "", addresses: "10.0.0.1,10.0.0.2", ports: "1,2"))
+        hosts.note(.silent, host: "10.0.0.1", port: "1")
+        #expect(order() == ["hostaddr 10.0.0.2,10.0.0.1", "port 2,1"])
+        hosts = try #require(DatabaseHosts(names: "a,a", addresses: "10.0.0.1,10.0.0.2", ports: "1,2"))
+        hosts.note(.connected, host: "a", port: "2")
+        #expect(order() == ["host a,a", "hostaddr 10.0.0.2,10.0.0.1", "port 2,1"])
+        #expect(DatabaseHosts(names: "a", addresses: "", ports: "1") == nil)
+        #expect(DatabaseHosts(names: "a,b", addresses: "", ports: "1,2,3") == nil)
     }
 
     @Test

@@ -145,6 +145,18 @@ struct MemberLoopTests {
     }
 
     @Test
+    func `A server leads although the first host of its address does not reply`() throws {
+        let silent = try LoopbackSocket.silentPort()
+        let stores = try stores(2)
+        let first = StoreServer(
+            "first:1", address: "postgresql://hearth@127.0.0.1:\(silent),\(server.place)/postgres")
+        try first.serve(stores)
+        for member in first.members { try member.waitUntilLeading() }
+        for member in first.members { try member.append("one", version: 1) }
+        first.stop()
+    }
+
+    @Test
     func `The connections of a server do not grow with the stores that it follows`() throws {
         let stores = try stores(24)
         let first = try storeServer("first")

@@ -110,15 +110,30 @@ struct StorePlaceTests {
             let problem = try #require(PostgreSQLConnection.problem(ofOpenAddress: address), "\(address)")
             #expect(problem.contains("has a password") && !problem.contains("geheim"))
         }
-        for address in ["postgresql://hearth:geheim@[::1/hearth", "host=a geheim", "", "service=a\nhost=b"] {
+        // Without a scheme, or with @ and / that are not escaped, a part of the password is somewhere else.
+        let malformed = [
+            "postgresql://hearth:geheim@[::1/hearth", "host=a geheim", "hearth:geheim@10.0.0.9/hearth",
+            "http://hearth:geheim@10.0.0.9/hearth", "postgresql://hearth:x@geheim@10.0.0.9/hearth",
+            "postgresql://hearth:geheim/x@10.0.0.9/hearth", "postgresql://hearth:1/geheim@10.0.0.9/hearth",
+        ]
+        for address in malformed + ["", "service=a\nhost=b"] {
             let problem = try #require(PostgreSQLConnection.problem(ofOpenAddress: address), "\(address)")
             #expect(!problem.contains("geheim"))
         }
-        do {
-            _ = try PostgreSQLSession(address: "postgresql://hearth:geheim@[::1/hearth")
-            Issue.record("a malformed address was accepted")
-        } catch {
-            #expect(!"\(error)".contains("geheim"), "\(error)")
+        for address in malformed {
+            let failure = #expect(throws: SQLFailure.self) { try PostgreSQLSession(address: address) }
+            #expect(failure?.message.contains("not one of PostgreSQL") == true, "\(address)")
+            #expect(failure?.message.contains("geheim") == false, "\(address)")
         }
+    }
+
+    @Test
+    func `What is wrong with a host is said`() throws {
+        home.close()
+        let failure = #expect(throws: SQLFailure.self) {
+            try PostgreSQLSession(address: "postgresql://hearth@nowhere.invalid/hearth")
+        }
+        #expect(failure?.message.contains("nowhere.invalid") == true, "\(String(describing: failure))")
+        #expect(failure?.isConnectionLost == true)
     }
 }

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "CPostgreSQL.h"
 
 #include <dlfcn.h>
@@ -13,6 +14,10 @@ static struct {
     __typeof__(&PQfinish) finish;
     __typeof__(&PQsocket) socket;
     __typeof__(&PQerrorMessage) error;
+    __typeof__(&PQstatus) connection_status;
+    __typeof__(&PQhost) host;
+    __typeof__(&PQport) port;
+    __typeof__(&PQconninfo) options;
     __typeof__(&PQsetnonblocking) set_nonblocking;
     __typeof__(&PQsetNoticeReceiver) set_receiver;
     __typeof__(&PQsendQuery) send;
@@ -60,6 +65,8 @@ static void load(void) {
     int is_complete = find(library, "PQconnectStartParams", &pq.start) && find(library, "PQconnectPoll", &pq.poll) &&
                       find(library, "PQfinish", &pq.finish) && find(library, "PQsocket", &pq.socket) &&
                       find(library, "PQerrorMessage", &pq.error) &&
+                      find(library, "PQstatus", &pq.connection_status) && find(library, "PQhost", &pq.host) &&
+                      find(library, "PQport", &pq.port) && find(library, "PQconninfo", &pq.options) &&
                       find(library, "PQsetnonblocking", &pq.set_nonblocking) &&
                       find(library, "PQsetNoticeReceiver", &pq.set_receiver) && find(library, "PQsendQuery", &pq.send) &&
                       find(library, "PQsendQueryParams", &pq.send_values) &&
@@ -86,20 +93,30 @@ static int has_scheme(const char *address) {
     return strncmp(address, "postgresql://", 13) == 0 || strncmp(address, "postgres://", 11) == 0;
 }
 
+// Whether a value is a part of a password: one with `@` or `/` that is not escaped ends in the wrong place.
+static int is_misplaced(const char *keyword, const char *value) {
+    if (strcmp(keyword, "port") == 0) return value[strspn(value, "0123456789,")] != '\0';
+    return (strcmp(keyword, "host") == 0 || strcmp(keyword, "dbname") == 0) && strchr(value, '@') != NULL;
+}
+
 enum hearth_pq_address hearth_pq_look_at(const char *address) {
-    if (!has_scheme(address) && strchr(address, '=') == NULL) return HEARTH_PQ_PLAIN;
+    int is_uri = has_scheme(address);
+    if (!is_uri && strchr(address, '=') == NULL)
+        return strpbrk(address, "@:/") == NULL ? HEARTH_PQ_PLAIN : HEARTH_PQ_MALFORMED;
     char *error = NULL;
     PQconninfoOption *options = pq.parse(address, &error);
     // The text of the error may have the password.
     if (error != NULL) pq.free(error);
     if (options == NULL) return HEARTH_PQ_MALFORMED;
     enum hearth_pq_address found = HEARTH_PQ_PLAIN;
+    int is_malformed = 0;
     for (PQconninfoOption *option = options; option->keyword != NULL; option++) {
         int is_secret = strcmp(option->keyword, "password") == 0 || strcmp(option->keyword, "sslpassword") == 0;
         if (is_secret && option->val != NULL) found = HEARTH_PQ_SECRET;
+        if (is_uri && option->val != NULL && is_misplaced(option->keyword, option->val)) is_malformed = 1;
     }
     pq.free_options(options);
-    return found;
+    return is_malformed ? HEARTH_PQ_MALFORMED : found;
 }
 
 static void count_warning(void *context, const PGresult *notice) {
@@ -136,6 +153,23 @@ enum hearth_pq_step hearth_pq_advance(void *connection) {
 }
 
 int hearth_pq_socket(void *connection) { return pq.socket(handle(connection)); }
+
+int hearth_pq_has_failed(void *connection) { return pq.connection_status(handle(connection)) == CONNECTION_BAD; }
+
+const char *hearth_pq_host(void *connection) { return pq.host(handle(connection)); }
+
+const char *hearth_pq_port(void *connection) { return pq.port(handle(connection)); }
+
+char *hearth_pq_option(void *connection, const char *keyword) {
+    PQconninfoOption *options = pq.options(handle(connection));
+    if (options == NULL) return NULL;
+    char *value = NULL;
+    for (PQconninfoOption *option = options; option->keyword != NULL; option++) {
+        if (strcmp(option->keyword, keyword) == 0 && option->val != NULL) value = strdup(option->val);
+    }
+    pq.free_options(options);
+    return value;
+}
 
 const char *hearth_pq_error(void *connection) { return pq.error(handle(connection)); }
 

@@ -101,6 +101,11 @@ final class Cluster: Sendable {
         guard let advertised = arguments.value(of: ServeSettings.advertise) else {
             throw UsageError(message: "--cluster needs --advertise HOST:PORT, the address of this server for others")
         }
+        if ["0.0.0.0", "::", "*"].contains(advertised.host) {
+            throw UsageError(
+                message: "--advertise needs an address at which other machines reach this server, not "
+                    + "\(advertised.host), which stands for all addresses of a machine")
+        }
         if let kept, kept != name {
             throw CommandFailure("\(directory) caches the store \(kept) of a cluster, not \(name)")
         }
@@ -108,7 +113,7 @@ final class Cluster: Sendable {
             throw CommandFailure(
                 "\(directory) has an independent store, which a cluster would replace: name an empty directory")
         }
-        if let problem = PostgreSQLConnection.libraryProblem { throw CommandFailure(problem) }
+        try check(database)
         let (usesTLS, authorities) = (
             arguments[ServeSettings.followTLS], arguments.value(of: ServeSettings.followAuthorities)
         )
@@ -117,6 +122,14 @@ final class Cluster: Sendable {
             directory: directory, baseSettings: ClusterFlags.baseSettings(arguments), isShared: isShared, log: log,
             in: databases
         ) { try Replica.configuration(of: $0, usesTLS: usesTLS, authorities: authorities) }
+    }
+
+    /// - Throws: if libpq cannot be used, or an address is none. Nobody waits for that.
+    static func check(_ address: String) throws {
+        if let problem = PostgreSQLConnection.libraryProblem { throw CommandFailure(problem) }
+        if let problem = PostgreSQLConnection.problem(ofAddress: address) {
+            throw UsageError(message: "--cluster: \(problem)")
+        }
     }
 
     // MARK: Before the store is opened
@@ -187,13 +200,14 @@ final class Cluster: Sendable {
     }
 
     func connect() throws -> PostgreSQLSession {
-        var isReported = false
+        var report = RepeatedReport()
         while true {
             do throws(SQLFailure) {
                 return try PostgreSQLSession(address: database, withinMilliseconds: Self.connectMilliseconds)
             } catch {
-                if !isReported { log(.warning, "cluster_waiting", ["message": error.description]) }
-                isReported = true
+                if report.isDue(error.description, at: SystemClock.monotonicMilliseconds()) {
+                    log(.warning, "cluster_waiting", ["message": error.description])
+                }
                 served.withLock { $0 }?.store.isCutOff = true
                 if Shutdown.isRequested || reopening.isStopping {
                     throw CommandFailure("ended while waiting for the database: \(error)")

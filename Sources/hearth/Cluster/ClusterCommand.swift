@@ -54,7 +54,7 @@ enum ClusterCommand: BlockingSubcommand {
         guard let address = arguments.value(of: cluster) else {
             throw UsageError(message: "cluster \(action) needs --cluster URL, the database")
         }
-        if let problem = PostgreSQLConnection.libraryProblem { throw CommandFailure(problem) }
+        try Cluster.check(address)
         if action == "place" { return try ClusterPlacing(of: words[0], at: words[1], home: address).run() }
         let session = try PostgreSQLSession(address: address)
         defer { session.close() }

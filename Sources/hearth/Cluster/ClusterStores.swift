@@ -83,7 +83,7 @@ final class ClusterStores: Sendable {
         if Directory.exists("\(data)/FORMAT") {
             throw CommandFailure("\(data) has an independent store: name an empty directory")
         }
-        if let problem = PostgreSQLConnection.libraryProblem { throw CommandFailure(problem) }
+        try Cluster.check(address)
         let layout = try StoreLayout.find(stores, home: address, in: "\(data)/\(folder)", log)
         let members = try stores.compactMap { name in
             try Cluster.make(

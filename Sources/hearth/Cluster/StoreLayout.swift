@@ -30,7 +30,7 @@ struct StoreLayout: Equatable {
     ///   - folder: the directory of the stores.
     /// - Throws: a `CommandFailure` if the database is not the home of its stores.
     static func find(_ names: [String], home: String, in folder: String, _ log: Log) throws -> StoreLayout {
-        var isReported = false
+        var report = RepeatedReport()
         while true {
             do {
                 let session = try PostgreSQLSession(address: home, withinMilliseconds: connectMilliseconds)
@@ -44,8 +44,9 @@ struct StoreLayout: Equatable {
                     log(.error, "cluster_home_away", ["message": "\(error); the stores lie where they lay before"])
                     return layout
                 }
-                if !isReported { log(.warning, "cluster_waiting", ["message": error.description]) }
-                isReported = true
+                if report.isDue(error.description, at: SystemClock.monotonicMilliseconds()) {
+                    log(.warning, "cluster_waiting", ["message": error.description])
+                }
                 if Shutdown.isRequested {
                     throw CommandFailure("ended while waiting for the home database of the cluster: \(error)")
                 }

@@ -128,6 +128,8 @@ struct Endpoint: FlagValue, Equatable {
         else { throw expectation }
         var host = String(text[..<colon])
         if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+        // A URL, or a user with a password.
+        if host.contains(where: { "/@[] ".contains($0) }) { throw expectation }
         return Endpoint(host: host.isEmpty ? "127.0.0.1" : host, port: port)
     }
 

@@ -29,6 +29,31 @@ struct WrongDatabaseTests {
             ] + arguments)
     }
 
+    @Test(arguments: [
+        "hearth:geheim@10.0.0.9/hearth", "http://hearth:geheim@10.0.0.9/hearth",
+        "postgresql://hearth:x@geheim@10.0.0.9/hearth", "postgresql://hearth:geheim/x@10.0.0.9/hearth",
+    ])
+    func `An address that is none of PostgreSQL is refused, and its password is not shown`(_ address: String) throws {
+        for arguments in [[], ["--cluster-stores", "a,main"]] {
+            let refused = try serve(directory.path(of: "data"), address, arguments)
+            #expect(refused.status == 2 && refused.errors.contains("postgresql://USER@HOST"), "\(refused)")
+            #expect(!refused.errors.contains("geheim"), "\(refused)")
+        }
+        let status = try HearthBinary.run(["cluster", "status", "--cluster", address])
+        #expect(status.status == 2 && status.errors.contains("postgresql://USER@HOST"), "\(status)")
+        #expect(!status.errors.contains("geheim"), "\(status)")
+    }
+
+    @Test(arguments: ["http://127.0.0.1:8080", "hearth@127.0.0.1:8080", "0.0.0.0:8080", "[::]:8080"])
+    func `An address that other servers cannot use is not advertised`(_ address: String) throws {
+        let refused = try HearthBinary.run([
+            "serve", "--data", directory.path(of: "data"), "--port", "0", "--cluster", databases.home, "--advertise",
+            address,
+        ])
+        #expect(refused.status == 2 && refused.errors.contains("--advertise"), "\(refused)")
+        #expect(try !hasSchema(databases.home))
+    }
+
     @Test(arguments: [[], ["--cluster-stores", "a,main"]])
     func `A server makes nothing in a database that lacks the store of its directory`(_ arguments: [String])
         async throws

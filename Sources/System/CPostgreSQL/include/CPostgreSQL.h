@@ -12,6 +12,7 @@ const char *hearth_pq_load(void);
 /// What an address of a database has.
 enum hearth_pq_address { HEARTH_PQ_PLAIN, HEARTH_PQ_SECRET, HEARTH_PQ_MALFORMED };
 /// Whether an address has a password in it. A text without a scheme and without keywords is the name of a database.
+/// One is malformed also if a part of a password may have become the name of a host, a port or a database.
 enum hearth_pq_address hearth_pq_look_at(const char *address);
 
 /// Begins to connect. `keywords` and `values` end with NULL; a value for `dbname` may be a connection string.
@@ -24,6 +25,13 @@ enum hearth_pq_step { HEARTH_PQ_FAILED, HEARTH_PQ_READING, HEARTH_PQ_WRITING, HE
 enum hearth_pq_step hearth_pq_advance(void *connection);
 /// Its descriptor, which may change while it is being made; -1 without one.
 int hearth_pq_socket(void *connection);
+/// Whether there is no connection and none is being made: 1 or 0. It may fail while it is begun.
+int hearth_pq_has_failed(void *connection);
+/// The host and the port that are tried, or were tried last. Lent until the next call; may be NULL.
+const char *hearth_pq_host(void *connection);
+const char *hearth_pq_port(void *connection);
+/// An option with which the connection was begun, from wherever it came. For the caller to free; NULL without one.
+char *hearth_pq_option(void *connection, const char *keyword);
 /// Why the last call failed. Lent until the next call.
 const char *hearth_pq_error(void *connection);
 /// Puts the connection into the mode in which no call waits; 0, or -1.
