@@ -191,7 +191,9 @@ package final class DocumentStore: Sendable {
     func submit(_ request: QueuedRequest) {
         if standing.isCutOff, request.needsLog {
             return request.refuse(
-                RequestError(.unavailable, "The database of the cluster cannot be reached; try again in a second."))
+                RequestError(
+                    .unavailable,
+                    "The database of the cluster cannot be reached, or refuses to write; try again in a second."))
         }
         if let refusal = queue.submit(request) { request.refuse(refusal) }
     }

@@ -24,6 +24,8 @@ struct DatabaseHosts: Equatable {
 
     private var hosts: [Host]
 
+    var count: Int { hosts.count }
+
     /// Reads the options of libpq: lists with commas between the entries.
     /// - Returns: nil for one host, and for lists that do not fit.
     init?(names: String, addresses: String, ports: String) {

@@ -1,5 +1,7 @@
 // A connection that is kept: it is opened again after each end, and one that is silent is given up.
 
+internal import Basics
+
 /// One connection of a loop. Belongs to the loop's thread.
 final class MemberChannel {
     let name: String
@@ -16,6 +18,9 @@ final class MemberChannel {
     private var sentAt: UInt64?
     private var pause: UInt64 = 0
     private var retryAt: UInt64 = 0
+    /// What its owner has reported: the same once a minute.
+    var losses = RepeatedReport()
+    var refusals = RepeatedReport()
 
     private static let pauseMin: UInt64 = 50
     private static let pauseMax: UInt64 = 1_000

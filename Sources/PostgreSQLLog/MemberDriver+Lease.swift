@@ -33,7 +33,7 @@ extension MemberDriver {
         let now = BootClock.milliseconds()
         switch outcome {
         case .failed(let failure):
-            host.note(.statementRefused(failure.description))
+            noteRefusal(failure.description, of: lease)
             loseLease(after: failure.state == "55P03" ? 0 : 200)
         case .rows(let rows, let hasWarning):
             // A commit that was cancelled while it waited for the standby succeeds with a warning.

@@ -158,7 +158,9 @@ extension MemberDriver {
     func loseLog(pause: UInt64 = 100) {
         let wasLeader = member.isLeader
         if case .append(let header)? = logStatement, !mustCreateTable {
-            host.note(.outcomeUnknown(sequence: header.sequence))
+            if unknownReport.isDue("\(header.sequence)", at: BootClock.milliseconds()) {
+                host.note(.outcomeUnknown(sequence: header.sequence))
+            }
             state.change { $0.outcomesUnknown += 1 }
         }
         logStatement = nil
@@ -197,7 +199,7 @@ extension MemberDriver {
             reply(.chainDiffers)
         case .failed(let failure):
             // Nothing was appended, but the way of an unknown outcome is right too, and it waits.
-            host.note(.statementRefused(failure.description))
+            noteRefusal(failure.description, of: log)
             giveUpLog("an append was refused")
         }
     }
@@ -309,7 +311,7 @@ extension MemberDriver {
     /// The connection for the commit leads to a database that lacks what was read: the primary where that was read is
     /// replaced, and its standby did not have it.
     private func giveUpUnconfirmed() {
-        host.note(.statementRefused("the database does not have what was read of the log"))
+        noteRefusal("the database does not have what was read of the log", of: log)
         giveUpLog("what was read is not confirmed")
     }
 

@@ -85,6 +85,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         let records: [UInt8]
         let version: UInt64
         let completion: @Sendable (Result<Void, StorageError>) -> Void
+        /// Since when it waits, in milliseconds.
+        let since = BootClock.milliseconds()
         /// See ``LoggedGroup/derived``.
         var derived: [UInt8] = []
     }
@@ -131,6 +133,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     var hasCreatedTable = false
     var hasEnded = false
     var isAway = false
+    /// The append whose unknown outcome was reported last.
+    var unknownReport = RepeatedReport()
     /// The clock of the database, as it was seen last; nil before.
     var databaseClock: DatabaseClock?
     /// The machine's clock is near the database's.
@@ -155,7 +159,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
 
     /// How long a lease that was given up is kept for the server that shall have it, in milliseconds.
     static let keptMilliseconds: UInt64 = 8_000
-    /// After this time without an answer calls are refused, in milliseconds.
+    /// After this time without an answer, or with an append that is not made, calls are refused; in milliseconds.
     package static let awayMilliseconds: UInt64 = 5_000
 
     package init(_ settings: MemberSettings, places: LogPlaces, host: any MemberHost) {
@@ -309,7 +313,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     private func nextDue() -> UInt64 {
         let deadline = inbox.withLock { $0.deadline } ?? .max
         if hasEnded { return deadline }
-        let away = isAway ? .max : state.lastContactMilliseconds + Self.awayMilliseconds + 1
+        let away = isAway ? .max : unusableSince + Self.awayMilliseconds + 1
         let own = ownsConnections ? min(lease.dueAt, log.dueAt) : .max
         return min(member.nextTick ?? .max, deadline, away, own, settlingEnd, readingEnd)
     }
@@ -368,13 +372,23 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     /// - Returns: whether the end leaves a statement without a reply that still matters.
     @discardableResult
     func noteEnd(of channel: MemberChannel, _ reason: String) -> Bool {
-        let wasSent = channel.noteEnd(BootClock.milliseconds())
-        host.note(.connectionLost(channel.name, reason: reason))
-        return wasSent && !hasEnded
+        let now = BootClock.milliseconds()
+        if channel.losses.isDue(reason, at: now) { host.note(.connectionLost(channel.name, reason: reason)) }
+        return channel.noteEnd(now) && !hasEnded
+    }
+
+    /// Reports why the database refuses a statement.
+    func noteRefusal(_ reason: String, of channel: MemberChannel) {
+        if channel.refusals.isDue(reason, at: BootClock.milliseconds()) { host.note(.statementRefused(reason)) }
+    }
+
+    /// Since when commits may not become durable, in milliseconds: a database that answers may refuse them.
+    private var unusableSince: UInt64 {
+        min(state.lastContactMilliseconds, inbox.withLock { $0.append?.since } ?? .max)
     }
 
     private func noteAway() {
-        let isAway = state.silenceMilliseconds > Self.awayMilliseconds
+        let isAway = BootClock.milliseconds() > unusableSince + Self.awayMilliseconds
         if isAway == self.isAway { return }
         self.isAway = isAway
         host.noteDatabase(isAway: isAway)

@@ -92,7 +92,7 @@ package final class MemberState: Sendable {
         leaseEnd.store(member.leaseEnd, ordering: .releasing)
         guarded.withLock { figures in
             figures.role = member.isLeader ? member.role.name : figures.problem ?? member.role.name
-            figures.epoch = max(member.epoch.number, figures.epoch)
+            figures.epoch = member.epoch.number
             figures.ceiling = member.ceiling
             figures.place = member.place
             if member.place.sequence > 0 { figures.reached = member.place }

@@ -17,16 +17,23 @@ package final class PostgreSQLSession {
         """
 
     /// Connects.
-    /// - Parameter milliseconds: the longest wait.
+    /// - Parameter milliseconds: the longest wait for a host.
     /// - Throws: `SQLFailure` without a state if there is no connection.
     package init(address: String, withinMilliseconds milliseconds: UInt64 = 10_000) throws(SQLFailure) {
         if let problem = PostgreSQLConnection.libraryProblem { throw SQLFailure(state: "", message: problem) }
         connection = PostgreSQLConnection(address: address, settings: Self.settings)
-        if let problem = connection.open() { throw SQLFailure(state: "", message: problem) }
-        guard case .opened = try next(withinMilliseconds: milliseconds) else {
-            throw SQLFailure(state: "", message: "the database sends a result unasked")
+        for attempt in 1... {
+            if let problem = connection.open() { throw SQLFailure(state: "", message: problem) }
+            switch try next(withinMilliseconds: milliseconds) {
+            case .opened?: return
+            case nil where attempt < DatabaseHosts[address]?.count ?? 1: continue
+            case nil: throw Self.silence
+            default: throw SQLFailure(state: "", message: "the database sends a result unasked")
+            }
         }
     }
+
+    private static let silence = SQLFailure(state: "", message: "the database does not answer in time")
 
     /// Executes a statement and returns its rows.
     /// - Parameter milliseconds: the longest wait; nil: ``waitsMilliseconds``.
@@ -38,7 +45,10 @@ package final class PostgreSQLSession {
     ) throws(SQLFailure) -> [SQLRow] {
         guard connection.isIdle else { throw SQLFailure(state: "", message: "the connection has ended") }
         var event = connection.send(statement)
-        if event == nil { event = try next(withinMilliseconds: milliseconds ?? waitsMilliseconds) }
+        if event == nil {
+            event = try next(withinMilliseconds: milliseconds ?? waitsMilliseconds)
+            if event == nil { throw Self.silence }
+        }
         switch event {
         case .finished(.rows(let rows, let hasWarning))?:
             guard hasWarning, !statement.isRead else { return rows }
@@ -51,13 +61,14 @@ package final class PostgreSQLSession {
 
     package func close() { connection.close() }
 
-    private func next(withinMilliseconds milliseconds: UInt64) throws(SQLFailure) -> PostgreSQLConnection.Event {
+    /// - Returns: nil if nothing has come; the connection is closed.
+    private func next(withinMilliseconds milliseconds: UInt64) throws(SQLFailure) -> PostgreSQLConnection.Event? {
         let deadline = SystemClock.monotonicMilliseconds() + milliseconds
         while let interest = connection.interest {
             let now = SystemClock.monotonicMilliseconds()
             guard now < deadline else {
                 connection.abandon()
-                throw SQLFailure(state: "", message: "the database does not answer in time")
+                return nil
             }
             var waiting = pollfd(fd: interest.descriptor, events: interest.events, revents: 0)
             _ = unsafe poll(&waiting, 1, Int32(clamping: min(deadline - now, 1_000)))

@@ -31,6 +31,30 @@ struct LeaseRowsTests {
     }
 
     @Test
+    func `The epoch that is known is that of the lease, also after a failover that has lost an epoch`() throws {
+        let (own, other) = (ServerIdentity(high: 1, low: 1), ServerIdentity(high: 2, low: 2))
+        let store = StoreIdentity.random()
+        var member = StoreMember(server: own, timing: LeaseTiming(), proposed: store, store: store)
+        let state = MemberState()
+        var now: UInt64 = 0
+        func answer(_ epoch: UInt64, _ renewals: UInt64, _ holder: ServerIdentity, isDone: Bool) {
+            now += 3_000
+            _ = member.tick(now: now, wallMicroseconds: 1)
+            let row = LeaseRow(store: store, epoch: Epoch(epoch), renewals: renewals, holder: holder, ceiling: 0)
+            _ = member.receive(LeaseReply(row: row, isDone: isDone), now: now)
+            state.update(member)
+        }
+        answer(8, 1, other, isDone: false)
+        answer(9, 2, own, isDone: true)
+        #expect(state.figures.epoch == 9)
+        // The standby that has taken over lacks the last two epochs.
+        answer(7, 1, other, isDone: false)
+        answer(7, 1, other, isDone: false)
+        answer(8, 2, own, isDone: true)
+        #expect(state.figures.epoch == 8)
+    }
+
+    @Test
     func `Leases of several stores are claimed at once, except those that have changed or are locked`() throws {
         let names = ["a", "b", "c", "d"]
         let identities = try names.map { try makeStore(server, $0) }

@@ -103,6 +103,42 @@ struct MemberDriverTests {
     }
 
     @Test
+    func `A database that answers and refuses appends takes no commits, and the reason is reported once`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        try first.append("one", version: 1)
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        try session.run(
+            SQLStatement(
+                script: """
+                    CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql
+                        AS $$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = '53100'; END $$;
+                    CREATE TRIGGER full_disk BEFORE INSERT ON hearth.log_main_0 EXECUTE FUNCTION full_disk();
+                    """))
+        let began = SystemClock.monotonicMilliseconds()
+        let outcome = Monitor<Result<Void, StorageError>?>(nil)
+        let group = TestMember.group("two", version: 2)
+        first.driver.append(group.byteSpan, version: CommitVersion(microseconds: 2)) { result in
+            outcome.update { $0 = result }
+        }
+        func events(_ name: String) -> [String] { first.host.state.events.filter { $0.hasPrefix(name) } }
+        try waitUntil("commits are refused: \(events(""))") { !events("away").isEmpty }
+        #expect(first.driver.state.holdsLease)
+        // Once a minute.
+        let most = 1 + (SystemClock.monotonicMilliseconds() - began) / 60_000
+        for name in ["statementRefused", "outcomeUnknown", "connectionLost"] {
+            #expect((1...most).contains(UInt64(events(name).count)), "\(events(""))")
+        }
+        #expect(events("statementRefused").allSatisfy { $0.contains("No space left on device") })
+        try session.run(SQLStatement(script: "DROP TRIGGER full_disk ON hearth.log_main_0"))
+        try outcome.wait { $0 }.get()
+        try waitUntil("commits are taken: \(events(""))") { !events("back").isEmpty }
+        #expect(first.host.state.restarts.isEmpty)
+        first.driver.stop()
+    }
+
+    @Test
     func `A leader that another one has replaced learns it, and its append is not in the log`() throws {
         let first = try member("first:1")
         try first.waitUntilLeading()

@@ -43,8 +43,10 @@ final class BaseMaker: Sendable {
         /// The directory is looked at again.
         fileprivate var nextVisit: UInt64 = 0
         fileprivate var visit: DetachedWork<Void>?
-        /// What was reported last as the reason why the store cannot be looked after.
-        fileprivate var problem: String?
+        /// Why the store cannot be looked after.
+        var report = RepeatedReport()
+        /// Why this server cannot be announced.
+        var announcement = RepeatedReport()
     }
 
     private let database: String
@@ -141,18 +143,17 @@ final class BaseMaker: Sendable {
                     try begin { self.trimOrWait() }
                 }
             }
-            looks.problem = nil
         } catch {
-            report(error, &looks)
+            report(error, &looks.report)
             if let error = error as? SQLFailure, error.isConnectionLost { throw error }
         }
     }
 
-    /// The store could not be looked after. The same is reported once.
-    func report(_ error: any Error, _ looks: inout Looks) {
+    /// The store could not be looked after. The same is reported once a minute.
+    func report(_ error: any Error, _ report: inout RepeatedReport) {
         let problem = ErrorText.describe(error)
-        if looks.problem != problem { log(.warning, "base_failed", ["message": problem]) }
-        looks.problem = problem
+        guard report.isDue(problem, at: SystemClock.monotonicMilliseconds()) else { return }
+        log(.warning, "base_failed", ["message": problem])
     }
 
     private var mayBegin: Bool {

@@ -253,11 +253,7 @@ final class Cluster: Sendable {
                 let created = try session.run(tables.adoption(.random(), timeline: start, ceiling: start))
                 if let row = StoreRow(created) { return row }
             } catch let error as SQLFailure {
-                guard !error.isForbidden else {
-                    throw CommandFailure(
-                        "the tables of the cluster cannot be made: \(error); let the role create a schema, or make the "
-                            + "schema hearth for it")
-                }
+                if error.isForbidden { throw error }
                 if attempt == attemptsMax { throw error }
             }
             // Another server makes the same in the same moment.
@@ -271,6 +267,16 @@ final class Cluster: Sendable {
 
     /// The row of the store, wherever it lies.
     func row(_ session: PostgreSQLSession) throws -> StoreRow {
+        do {
+            return try foundRow(session)
+        } catch let error as SQLFailure where error.isForbidden {
+            throw CommandFailure(
+                "the tables of the cluster cannot be made or used: \(error); let the role create a schema, or make the "
+                    + "schema hearth for it, and give all servers the same role")
+        }
+    }
+
+    private func foundRow(_ session: PostgreSQLSession) throws -> StoreRow {
         if let place { return try placedRow(session, place) }
         try StoreLayout.checkIsHome(session)
         // What is not the database of this directory is left as it is.

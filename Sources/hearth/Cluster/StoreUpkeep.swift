@@ -56,7 +56,7 @@ final class StoreUpkeep: Sendable {
             do {
                 try session.use { try round(makers, $0, &looks) }
             } catch {
-                for maker in makers { maker.report(error, &looks[ObjectIdentifier(maker), default: .init()]) }
+                for maker in makers { maker.report(error, &looks[ObjectIdentifier(maker), default: .init()].report) }
             }
         }
     }
@@ -81,7 +81,9 @@ final class StoreUpkeep: Sendable {
         } catch {
             if error.isConnectionLost { throw error }
             // The rows are for people, and for servers that hand stores over.
-            for maker in makers { maker.report(error, &looks[ObjectIdentifier(maker), default: .init()]) }
+            for maker in makers {
+                maker.report(error, &looks[ObjectIdentifier(maker), default: .init()].announcement)
+            }
         }
         let asking = makers.filter(\.needsServers)
         if !asking.isEmpty {

@@ -68,6 +68,33 @@ private struct DirectoryToCluster {
 
     func run(_ line: inout ProgressLine) throws {
         defer { session.close() }
+        try check()
+        try prepareDatabase()
+        try MigratingFile.write(in: directory)
+        var isEntering = false
+        do {
+            try move(&line) { isEntering = true }
+        } catch {
+            line.clear()
+            throw explained(error, mayBeEntered: isEntering && (error as? SQLFailure)?.isConnectionLost == true)
+        }
+    }
+
+    /// What is to be said of a failure: the directory takes no more writes.
+    private func explained(_ error: any Error, mayBeEntered: Bool) -> CommandFailure {
+        let text = ErrorText.describe(error)
+        guard !mayBeEntered else {
+            return CommandFailure(
+                "\(text). \(directory) takes no more writes, and whether the cluster has its store is not known: "
+                    + "give the command again")
+        }
+        return CommandFailure(
+            "\(text). \(directory) was not moved, and takes no more writes: give the command again. Or, to give it up, "
+                + "stop its server, and remove the files SUPERSEDED and \(MigratingFile.name) there")
+    }
+
+    /// - Throws: a `CommandFailure` if the directory is not one that can be moved, or is being moved.
+    private func check() throws {
         if try ClusterFile.read(in: directory) != nil {
             throw CommandFailure("\(directory) caches a store of a cluster: it has nothing that its database lacks")
         }
@@ -81,8 +108,10 @@ private struct DirectoryToCluster {
         guard try session.run(tables.claimingAdoption).first?.number(0) == 1 else {
             throw CommandFailure("another hearth migrate makes the store \(tables.name) in the database at this moment")
         }
-        try prepareDatabase()
-        try MigratingFile.write(in: directory)
+    }
+
+    /// - Parameter willEnter: called before the statement that makes the store of the cluster.
+    private func move(_ line: inout ProgressLine, willEnter: () -> Void) throws {
         let last = try stopWrites()
         try beginHistory()
         let base = try StoreBase(of: directory) { _ = try ForkCommand.make(of: directory, at: $0) }
@@ -110,6 +139,7 @@ private struct DirectoryToCluster {
         try addRevocations()
         let ceiling = max(last, base.version.microseconds, SystemClock.microseconds())
         let rules = try self.rules()
+        willEnter()
         let entered = try session.run(
             tables.adoption(
                 identity, timeline: timeline ?? ceiling, ceiling: ceiling, base: row, rules: rules ?? (0, "")))
@@ -367,7 +397,7 @@ private struct ClusterToDirectory {
 
 /// The file MIGRATING of a data directory: its server takes no more writes because the store moves to a cluster.
 private enum MigratingFile {
-    private static let name = "MIGRATING"
+    static let name = "MIGRATING"
 
     static func exists(in directory: String) -> Bool { Directory.exists("\(directory)/\(name)") }
 

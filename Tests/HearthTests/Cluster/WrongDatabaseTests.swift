@@ -1,5 +1,6 @@
 // hearth serve --cluster with a database that is not that of its directory: it is left as it is.
 
+import Basics
 import Foundation
 import PostgreSQLLog
 import TestSupport
@@ -42,6 +43,43 @@ struct WrongDatabaseTests {
         let status = try HearthBinary.run(["cluster", "status", "--cluster", address])
         #expect(status.status == 2 && status.errors.contains("postgresql://USER@HOST"), "\(status)")
         #expect(!status.errors.contains("geheim"), "\(status)")
+    }
+
+    @Test
+    func `A role that may not use the tables is named with what to do, and one that may only read once a minute`()
+        async throws
+    {
+        let leader = try ClusterNode(databases.home, data: directory.path(of: "leader"))
+        try leader.start()
+        try await eventually("it leads: \(leader.log.suffix(1_000))") { leader.leads }
+        let session = try PostgreSQLSession(address: databases.home)
+        defer { session.close() }
+        try session.run(SQLStatement(script: "CREATE ROLE reader LOGIN"))
+        let address = databases.home.replacing("//hearth@", with: "//reader@")
+        let refused = try serve(directory.path(of: "data"), address, [])
+        #expect(refused.status == 1 && refused.errors.contains("give all servers the same role"), "\(refused)")
+
+        try session.run(
+            SQLStatement(
+                script: "GRANT USAGE ON SCHEMA hearth TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA hearth TO reader")
+        )
+        let began = SystemClock.monotonicMilliseconds()
+        let node = try ClusterNode(address, data: directory.path(of: "data"))
+        try node.start()
+        func reports() -> Int { node.log.components(separatedBy: "permission denied for table servers").count - 1 }
+        try await eventually("it is reported: \(node.log.suffix(1_000))") { reports() > 0 }
+        // Each server announces itself as often as the other one.
+        var announcements: Set<String> = []
+        try await eventually("servers have announced themselves some times") {
+            let seen = try session.run(SQLStatement("SELECT seen::text FROM hearth.servers")).first?.text(0)
+            announcements.insert(seen ?? "")
+            return announcements.count > 4
+        }
+        // By the announcement, and by the read of the log.
+        let most = 2 * (1 + (SystemClock.monotonicMilliseconds() - began) / 60_000)
+        #expect(UInt64(reports()) <= most, "\(node.log)")
+        #expect(node.stop() == 0)
+        #expect(leader.stop() == 0)
     }
 
     @Test(arguments: ["http://127.0.0.1:8080", "hearth@127.0.0.1:8080", "0.0.0.0:8080", "[::]:8080"])
