@@ -231,6 +231,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
 
     // MARK: The engine's side
 
+    package var store: StoreIdentity { settings.store }
+
     package func append(
         _ records: RawSpan, version: CommitVersion,
         completion: @escaping @Sendable (Result<Void, StorageError>) -> Void

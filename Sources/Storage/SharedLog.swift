@@ -2,6 +2,9 @@
 
 /// Where an engine's commit groups become durable if not in files of its directory. Thread-safe.
 package protocol SharedLog: AnyObject, Sendable {
+    /// Whose log it is.
+    var store: StoreIdentity { get }
+
     /// Makes a group durable. Called for one group at a time, on a thread that must not wait.
     ///
     /// - Parameters:

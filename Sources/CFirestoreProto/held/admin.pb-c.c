@@ -516,7 +516,7 @@ const ProtobufCMessageDescriptor held__admin__moved_database__descriptor =
   (ProtobufCMessageInit) held__admin__moved_database__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor held__admin__receive_database_request__field_descriptors[4] =
+static const ProtobufCFieldDescriptor held__admin__receive_database_request__field_descriptors[6] =
 {
   {
     "store",
@@ -566,17 +566,43 @@ static const ProtobufCFieldDescriptor held__admin__receive_database_request__fie
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "store_high",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ReceiveDatabaseRequest, store_high),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "store_low",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ReceiveDatabaseRequest, store_low),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned held__admin__receive_database_request__field_indices_by_name[] = {
   3,   /* field[3] = chunk */
   1,   /* field[1] = database */
   2,   /* field[2] = generation */
   0,   /* field[0] = store */
+  4,   /* field[4] = store_high */
+  5,   /* field[5] = store_low */
 };
 static const ProtobufCIntRange held__admin__receive_database_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor held__admin__receive_database_request__descriptor =
 {
@@ -586,7 +612,7 @@ const ProtobufCMessageDescriptor held__admin__receive_database_request__descript
   "Held__Admin__ReceiveDatabaseRequest",
   "held.admin",
   sizeof(Held__Admin__ReceiveDatabaseRequest),
-  4,
+  6,
   held__admin__receive_database_request__field_descriptors,
   held__admin__receive_database_request__field_indices_by_name,
   1,  held__admin__receive_database_request__number_ranges,
@@ -670,7 +696,7 @@ const ProtobufCMessageDescriptor held__admin__received_database__descriptor =
   (ProtobufCMessageInit) held__admin__received_database__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor held__admin__forward_request__field_descriptors[6] =
+static const ProtobufCFieldDescriptor held__admin__forward_request__field_descriptors[8] =
 {
   {
     "method",
@@ -733,6 +759,30 @@ static const ProtobufCFieldDescriptor held__admin__forward_request__field_descri
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "store_high",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ForwardRequest, store_high),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "store_low",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ForwardRequest, store_low),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "message",
     15,
     PROTOBUF_C_LABEL_NONE,
@@ -750,14 +800,16 @@ static const unsigned held__admin__forward_request__field_indices_by_name[] = {
   3,   /* field[3] = approach */
   1,   /* field[1] = caller */
   4,   /* field[4] = client */
-  5,   /* field[5] = message */
+  7,   /* field[7] = message */
   0,   /* field[0] = method */
+  5,   /* field[5] = store_high */
+  6,   /* field[6] = store_low */
 };
 static const ProtobufCIntRange held__admin__forward_request__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 15, 5 },
-  { 0, 6 }
+  { 15, 7 },
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor held__admin__forward_request__descriptor =
 {
@@ -767,7 +819,7 @@ const ProtobufCMessageDescriptor held__admin__forward_request__descriptor =
   "Held__Admin__ForwardRequest",
   "held.admin",
   sizeof(Held__Admin__ForwardRequest),
-  6,
+  8,
   held__admin__forward_request__field_descriptors,
   held__admin__forward_request__field_indices_by_name,
   2,  held__admin__forward_request__number_ranges,
@@ -792,7 +844,7 @@ const ProtobufCMessageDescriptor held__admin__forward_response__descriptor =
   (ProtobufCMessageInit) held__admin__forward_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor held__admin__newest_version_request__field_descriptors[1] =
+static const ProtobufCFieldDescriptor held__admin__newest_version_request__field_descriptors[3] =
 {
   {
     "store",
@@ -806,14 +858,40 @@ static const ProtobufCFieldDescriptor held__admin__newest_version_request__field
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "store_high",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__NewestVersionRequest, store_high),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "store_low",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__NewestVersionRequest, store_low),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned held__admin__newest_version_request__field_indices_by_name[] = {
   0,   /* field[0] = store */
+  1,   /* field[1] = store_high */
+  2,   /* field[2] = store_low */
 };
 static const ProtobufCIntRange held__admin__newest_version_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 1 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor held__admin__newest_version_request__descriptor =
 {
@@ -823,7 +901,7 @@ const ProtobufCMessageDescriptor held__admin__newest_version_request__descriptor
   "Held__Admin__NewestVersionRequest",
   "held.admin",
   sizeof(Held__Admin__NewestVersionRequest),
-  1,
+  3,
   held__admin__newest_version_request__field_descriptors,
   held__admin__newest_version_request__field_indices_by_name,
   1,  held__admin__newest_version_request__number_ranges,

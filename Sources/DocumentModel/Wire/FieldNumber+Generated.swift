@@ -951,6 +951,8 @@ extension FieldNumber {
             @inlinable @inline(__always) package static var database: Int { 2 }
             @inlinable @inline(__always) package static var generation: Int { 3 }
             @inlinable @inline(__always) package static var chunk: Int { 4 }
+            @inlinable @inline(__always) package static var storeHigh: Int { 5 }
+            @inlinable @inline(__always) package static var storeLow: Int { 6 }
         }
         /// The fields of `hearth.admin.v1.ReceivedDatabase`.
         @usableFromInline package enum ReceivedDatabase {
@@ -966,6 +968,8 @@ extension FieldNumber {
             @inlinable @inline(__always) package static var address: Int { 3 }
             @inlinable @inline(__always) package static var approach: Int { 4 }
             @inlinable @inline(__always) package static var client: Int { 5 }
+            @inlinable @inline(__always) package static var storeHigh: Int { 6 }
+            @inlinable @inline(__always) package static var storeLow: Int { 7 }
             @inlinable @inline(__always) package static var message: Int { 15 }
         }
         /// The fields of `hearth.admin.v1.ForwardResponse`.
@@ -974,6 +978,8 @@ extension FieldNumber {
         /// The fields of `hearth.admin.v1.NewestVersionRequest`.
         @usableFromInline package enum NewestVersionRequest {
             @inlinable @inline(__always) package static var store: Int { 1 }
+            @inlinable @inline(__always) package static var storeHigh: Int { 2 }
+            @inlinable @inline(__always) package static var storeLow: Int { 3 }
         }
         /// The fields of `hearth.admin.v1.NewestVersionResponse`.
         @usableFromInline package enum NewestVersionResponse {

@@ -16,6 +16,8 @@ package struct ForwardRequestView: ~Escapable {
     package private(set) var approach = ForwardedApproach()
     /// A number for the client's connection to the follower.
     package private(set) var client: UInt64 = 0
+    /// The store that the call is for.
+    package private(set) var store = CalledStore()
     /// The first message of the call.
     package private(set) var message: RawSpan
 
@@ -33,6 +35,8 @@ package struct ForwardRequestView: ~Escapable {
             case Field.approach:
                 approach = ForwardedApproach(rawValue: UInt8(truncatingIfNeeded: try reader.uint64(tag)))
             case Field.client: client = try reader.uint64(tag)
+            case Field.storeHigh: store.high = try reader.uint64(tag)
+            case Field.storeLow: store.low = try reader.uint64(tag)
             case Field.message: message = try reader.span(tag)
             default: try reader.skip(tag)
             }
@@ -60,16 +64,18 @@ package struct ForwardedHead: Sendable {
     package var address: [UInt8]
     package var approach: ForwardedApproach
     package var client: UInt32
+    package var store: CalledStore
 
     package init(
         method: Method, caller: [UInt8], address: [UInt8] = [], approach: ForwardedApproach = .loopback,
-        client: UInt32 = 0
+        client: UInt32 = 0, store: CalledStore = CalledStore()
     ) {
         self.method = method
         self.caller = caller
         self.address = address
         self.approach = approach
         self.client = client
+        self.store = store
     }
 
     /// The first message of a forwarded call.
@@ -78,12 +84,16 @@ package struct ForwardedHead: Sendable {
     ///   - message: of the call; it goes as it is.
     ///   - suffix: appended to the message.
     package func request(_ message: RawSpan, suffix: [UInt8] = []) -> [UInt8] {
-        var writer = ByteBuffer(capacity: message.byteCount + caller.count + suffix.count + 64)
+        var writer = ByteBuffer(capacity: message.byteCount + caller.count + suffix.count + 96)
         writer.appendField(Field.method, varint: UInt64(method.rawValue))
         writer.appendField(Field.caller, bytes: caller)
         writer.writeIfSet(Field.address, bytes: address)
         writer.appendField(Field.approach, varint: UInt64(approach.rawValue))
         writer.appendField(Field.client, varint: UInt64(client))
+        if store.isNamed {
+            writer.appendField(Field.storeHigh, varint: store.high)
+            writer.appendField(Field.storeLow, varint: store.low)
+        }
         writer.appendTag(field: Field.message, .lengthDelimited)
         writer.appendVarint(UInt64(message.byteCount + suffix.count))
         writer.append(message)
@@ -92,26 +102,51 @@ package struct ForwardedHead: Sendable {
     }
 }
 
+/// The identity of the store of a cluster for which a server calls another one; zero outside of a cluster. The address
+/// of a server may lead to one of another cluster.
+package struct CalledStore: Equatable, Sendable {
+    package var high: UInt64
+    package var low: UInt64
+
+    package init(high: UInt64 = 0, low: UInt64 = 0) {
+        self.high = high
+        self.low = low
+    }
+
+    package var isNamed: Bool { high != 0 || low != 0 }
+}
+
 /// Asks for the newest commit of a store.
 package struct NewestVersionRequest: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.Admin.NewestVersionRequest
+
     /// The name of the store, if the servers share several; empty for the only one.
     package var store: String
+    package var identity: CalledStore
 
-    package init(store: String) { self.store = store }
+    package init(store: String, _ identity: CalledStore = CalledStore()) {
+        self.store = store
+        self.identity = identity
+    }
 
     package init(wire: RawSpan) throws {
-        store = ""
+        self.init(store: "")
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case FieldNumber.Admin.NewestVersionRequest.store: store = try reader.string(tag)
+            case Field.store: store = try reader.string(tag)
+            case Field.storeHigh: identity.high = try reader.uint64(tag)
+            case Field.storeLow: identity.low = try reader.uint64(tag)
             default: try reader.skip(tag)
             }
         }
     }
 
     package func encode(into writer: inout ByteBuffer) {
-        if !store.isEmpty { writer.appendField(FieldNumber.Admin.NewestVersionRequest.store, string: store) }
+        if !store.isEmpty { writer.appendField(Field.store, string: store) }
+        guard identity.isNamed else { return }
+        writer.appendField(Field.storeHigh, varint: identity.high)
+        writer.appendField(Field.storeLow, varint: identity.low)
     }
 }
 

@@ -90,12 +90,17 @@ package struct ReceiveDatabaseRequest: FirestoreMessage, Equatable, Sendable {
     package var generation: UInt64
     /// What the store that has the database has written for it; empty asks only.
     package var chunk: [UInt8]
+    package var identity: CalledStore
 
-    package init(store: String, database: String, generation: UInt64, chunk: [UInt8] = []) {
+    package init(
+        store: String, _ identity: CalledStore = CalledStore(), database: String, generation: UInt64,
+        chunk: [UInt8] = []
+    ) {
         self.store = store
         self.database = database
         self.generation = generation
         self.chunk = chunk
+        self.identity = identity
     }
 
     package init(wire: RawSpan) throws {
@@ -107,6 +112,8 @@ package struct ReceiveDatabaseRequest: FirestoreMessage, Equatable, Sendable {
             case Field.database: database = try reader.string(tag)
             case Field.generation: generation = try reader.uint64(tag)
             case Field.chunk: chunk = [UInt8](copying: try reader.span(tag))
+            case Field.storeHigh: identity.high = try reader.uint64(tag)
+            case Field.storeLow: identity.low = try reader.uint64(tag)
             default: try reader.skip(tag)
             }
         }
@@ -117,6 +124,9 @@ package struct ReceiveDatabaseRequest: FirestoreMessage, Equatable, Sendable {
         if !database.isEmpty { writer.appendField(Field.database, string: database) }
         writer.appendField(Field.generation, varint: generation)
         writer.writeIfSet(Field.chunk, bytes: chunk)
+        guard identity.isNamed else { return }
+        writer.appendField(Field.storeHigh, varint: identity.high)
+        writer.appendField(Field.storeLow, varint: identity.low)
     }
 }
 

@@ -23,6 +23,8 @@ final class ForwardedCarrier: CallCarrier, @unchecked Sendable {
     private let client: Int
     /// The store that the call is about, known before a reply is made.
     var store: DocumentStore
+    /// The store of a cluster that the follower has called.
+    let called: CalledStore
     let address: NetworkAddress?
 
     init(_ call: Call, _ view: borrowing ForwardRequestView, _ store: DocumentStore) {
@@ -31,6 +33,7 @@ final class ForwardedCarrier: CallCarrier, @unchecked Sendable {
         approach = view.approach
         client = Int(view.client % UInt64(ForwardedContexts.clientsMax))
         address = NetworkAddress(bytes: view.address)
+        called = view.store
         self.store = store
     }
 

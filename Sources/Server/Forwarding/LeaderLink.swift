@@ -44,6 +44,8 @@ final class LeaderLink: CallForwarder {
     private var calls: [ObjectIdentifier: any ForwardedWork] = [:]
     private var bytes = 0
     private var forms = VouchedForms()
+    /// The store for which this server calls the one that takes the writes.
+    let called: CalledStore
     let newest = NewestVersions()
     let visible: VisibleVersions
 
@@ -58,6 +60,7 @@ final class LeaderLink: CallForwarder {
         self.service = service
         self.loop = loop
         visible = VisibleVersions(context.store, on: loop)
+        called = CalledStore(context.store)
         let link = LoopBound(WeakLink(self))
         context.leader.whenMoved { loop.execute { link.value.link?.leaderMoved() } }
     }
@@ -102,7 +105,8 @@ final class LeaderLink: CallForwarder {
         return ForwardedHead(
             method: method, caller: try callerBytes(of: call), address: origin.address?.bytes ?? [],
             approach: approach,
-            client: UInt32(truncatingIfNeeded: UInt(bitPattern: ObjectIdentifier(call.carrier).hashValue)))
+            client: UInt32(truncatingIfNeeded: UInt(bitPattern: ObjectIdentifier(call.carrier).hashValue)),
+            store: called)
     }
 
     /// Who makes a call, for the other server. Without an access control nobody is known.
@@ -184,6 +188,14 @@ final class LeaderLink: CallForwarder {
 
     /// Whether nothing is asked any more.
     var hasEnded: Bool { isClosed }
+}
+
+extension CalledStore {
+    /// The identity of a store of a cluster; none for another store.
+    init(_ store: DocumentStore) {
+        let identity = store.configuration.engine.sharedLog?.store
+        self.init(high: identity?.high ?? 0, low: identity?.low ?? 0)
+    }
 }
 
 /// A call that another server answers. Confined to its loop.

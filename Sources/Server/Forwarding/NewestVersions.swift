@@ -79,7 +79,7 @@ extension LeaderLink {
         let bound = LoopBound((self, reads))
         connection.unary(
             FirestoreMessages.Method.adminNewestVersion.rpc,
-            NewestVersionRequest(store: context.storeName).encodedBytes(),
+            NewestVersionRequest(store: context.storeName, called).encodedBytes(),
             RequestOptions(deadlineMilliseconds: NewestVersions.questionMilliseconds)
         ) { outcome, reply in
             let (link, reads) = bound.value

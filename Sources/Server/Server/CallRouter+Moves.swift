@@ -33,7 +33,7 @@ extension CallRouter {
             throw RequestError(.notFound, "This server does not serve a store \(request.store).")
         }
         try target.checkServes()
-        if let error = target.leaderIsElsewhere { throw error }
+        if let error = target.refusal(ofCallFor: request.identity) { throw error }
         let (service, store) = (target.firestore, target.firestore.store)
         func answer(_ service: FirestoreService, _ tenure: DatabaseTenure) {
             var received = ReceivedDatabase(tenure)

@@ -38,7 +38,7 @@ extension CallRouter {
         if let refusal = store.closedRefusal { return refuse(call, refusal, forwarded) }
         if let forwarded {
             forwarded.store = store.served.store
-            if let error = store.leaderIsElsewhere { return refuse(call, error) }
+            if let error = store.refusal(ofCallFor: forwarded.called) { return refuse(call, error) }
         }
         store.firestore.begin(call, method, payload)
     }
@@ -117,7 +117,7 @@ extension CallRouter {
         }
         if let forwarded {
             forwarded.store = store.served.store
-            if let error = store.leaderIsElsewhere { throw error }
+            if let error = store.refusal(ofCallFor: forwarded.called) { throw error }
         }
         if let forwarder = store.firestore.forwarder, forwarder.isNeeded, method.forwarding != .none {
             return try forwarder.forward(call, method, payload, isInTransaction: false)
@@ -154,11 +154,12 @@ extension CallRouter {
 
     /// What strict reads of followers must see: all that was acknowledged before.
     func newestVersion(_ call: Call, _ payload: RawSpan) throws {
-        let name = try NewestVersionRequest(wire: payload).store
-        guard let store = stores.named(name) else {
-            throw RequestError(.notFound, "This server does not serve a store \(name).")
+        let request = try NewestVersionRequest(wire: payload)
+        guard let store = stores.named(request.store) else {
+            throw RequestError(.notFound, "This server does not serve a store \(request.store).")
         }
         try store.checkServes()
+        if let error = store.refusal(ofCallFor: request.identity) { throw error }
         let version = store.firestore.store.publishedVersion.microseconds
         guard store.services.leader?.isNewest ?? true else { throw RequestError.takesNoWrites }
         store.firestore.succeed(call) { StepDownResponse(version: version).encode(into: &$0) }
@@ -166,12 +167,20 @@ extension CallRouter {
 }
 
 extension LoopStore {
-    /// `UNAVAILABLE` if another server takes the writes: the follower looks for it then.
-    var leaderIsElsewhere: RequestError? { services.leader?.isHere ?? true ? nil : .takesNoWrites }
+    /// `UNAVAILABLE` if another server takes the writes, or has the store that was called: the follower looks for it
+    /// then.
+    func refusal(ofCallFor called: CalledStore) -> RequestError? {
+        if called.isNamed, called != CalledStore(served.store) { return .isOtherStore }
+        return services.leader?.isHere ?? true ? nil : .takesNoWrites
+    }
 }
 
 extension RequestError {
     fileprivate static let takesNoWrites = RequestError(.unavailable, "This server does not take the writes.")
+    fileprivate static let isOtherStore = RequestError(
+        .unavailable,
+        "This server does not have the store for which it is called: another one may have its address as --advertise."
+    )
 }
 
 extension FirestoreMessages.Method {

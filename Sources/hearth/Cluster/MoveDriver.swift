@@ -220,7 +220,7 @@ final class MoveDriver {
             return try ask(&active, chunk: chunk)
         case .announcing:
             // Nobody has the database between the release and the last chunk.
-            _ = try leader(of: active.move.target)
+            _ = try leader(of: target(active.move))
             let rows = try session.run(StoreTables.announcingRelease(name, generation: generation))
             return .row(isDone: !rows.isEmpty)
         case .releasing: return try release(&active)
@@ -310,7 +310,7 @@ final class MoveDriver {
 
     private func release(_ active: inout Active) throws -> DatabaseMove.Reply {
         guard leads(active.source) else { throw MoveFailure.leadsNoLonger }
-        _ = try leader(of: active.move.target)
+        _ = try leader(of: target(active.move))
         active.releasedAt = SystemClock.monotonicMilliseconds()
         let outcome = Monitor<Result<DatabaseTenure, RequestError>?>(nil)
         served[active.source].store.release(
@@ -322,11 +322,12 @@ final class MoveDriver {
 
     /// Asks the leader of the target.
     private func ask(_ active: inout Active, chunk: [UInt8]) throws -> DatabaseMove.Reply {
-        let generation = active.move.generation
+        let (generation, target) = (active.move.generation, try target(active.move))
         let received = try moves.ask(
             ReceiveDatabaseRequest(
-                store: active.move.target, database: "\(active.name)", generation: generation, chunk: chunk),
-            at: try leader(of: active.move.target))
+                store: target.tables.name, target.identity.map { CalledStore(high: $0.high, low: $0.low) } ?? .init(),
+                database: "\(active.name)", generation: generation, chunk: chunk),
+            at: try leader(of: target))
         active.indexWork = received.indexWork
         switch received.state {
         case .owned:
@@ -341,12 +342,17 @@ final class MoveDriver {
         }
     }
 
-    /// The address of the server that leads a store. A database that is away is not waited for.
-    private func leader(of store: String) throws -> String {
-        guard let target = moves.stores.first(where: { $0.tables.name == store }), target.isReached else {
-            throw MoveFailure.isAway(store)
+    /// The store to which a database moves. A database that is away is not waited for.
+    private func target(_ move: DatabaseMove) throws -> Cluster {
+        guard let target = moves.stores.first(where: { $0.tables.name == move.target }), target.isReached else {
+            throw MoveFailure.isAway(move.target)
         }
-        guard let address = target.leader else { throw MoveFailure.noLeader(store) }
+        return target
+    }
+
+    /// The address of the server that leads a store.
+    private func leader(of store: Cluster) throws -> String {
+        guard let address = store.leader else { throw MoveFailure.noLeader(store.tables.name) }
         return address
     }
 

@@ -59,5 +59,15 @@ struct DatabaseOfRequestTests {
         let request = NewestVersionRequest(store: "b")
         #expect(try NewestVersionRequest(wire: request.encodedBytes().byteSpan) == request)
         #expect(NewestVersionRequest(store: "").encodedBytes().isEmpty)
+        let named = NewestVersionRequest(store: "", CalledStore(high: .max, low: 1))
+        #expect(try NewestVersionRequest(wire: named.encodedBytes().byteSpan) == named)
+        let receiving = ReceiveDatabaseRequest(
+            store: "b", CalledStore(high: 1, low: .max), database: "d", generation: 3, chunk: [4])
+        #expect(try ReceiveDatabaseRequest(wire: receiving.encodedBytes().byteSpan) == receiving)
+        let head = ForwardedHead(method: .commit, caller: [1], store: CalledStore(high: 0, low: 7))
+        let forwarded = head.request([2, 3].byteSpan)
+        let view = try ForwardRequestView(forwarded.byteSpan)
+        let (store, message) = (view.store, [UInt8](copying: view.message))
+        #expect(store == head.store && message == [2, 3])
     }
 }

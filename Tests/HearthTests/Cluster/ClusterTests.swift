@@ -1,6 +1,9 @@
 // hearth serve --cluster as processes over a real PostgreSQL.
 
+import Basics
+import DocumentModel
 import Foundation
+import HearthClient
 import PostgreSQLLog
 import TestSupport
 import Testing
@@ -123,6 +126,44 @@ struct ClusterTests {
         #expect(started != nil && startTime(first) == started)
         for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
         try expectSound(nodes)
+    }
+
+    @Test
+    func `Nothing is forwarded to a server that has another store, whose address is advertised by mistake`()
+        async throws
+    {
+        let alone = try ServerProcess(data: directory.path(of: "alone"))
+        let other = try PostgreSQLServer()
+        let stranger = try ClusterNode(other.address, data: directory.path(of: "stranger"))
+        try stranger.start()
+        try await eventually("it leads: \(stranger.log.suffix(1_000))") { stranger.leads }
+        let follower = try nodes(1)[0]
+        for (number, port) in [alone.port, stranger.port].enumerated() {
+            let leader = try ServerProcess(
+                data: directory.path(of: "leader\(number)"),
+                arguments: ["--cluster", database.address, "--advertise", "127.0.0.1:\(port)", "--drain-time", "1s"])
+            try await eventually("it leads") { leader.process.errors.contains("event=cluster_leads") }
+            try follower.start()
+            var configuration = HearthClient.Configuration(host: follower.host, port: UInt16(follower.port))
+            configuration.callTimeout = .seconds(2)
+            let client = try HearthClient(configuration)
+            let name = try DatabaseName(project: "hearth")
+            await #expect(throws: RequestError.self) {
+                try await client.commit(try ClusterWriter.writes(of: 1, in: name))
+            }
+            await client.close()
+            let read = HTTPTestClient(ifListening: follower.port, address: follower.host)?
+                .request("GET", "/v1/\(name.documentsRoot)/left/d1")
+            #expect(read?.status == 503 && read?.body.contains("--advertise") == true, "\(String(describing: read))")
+            for address in ["127.0.0.1:\(port)", "127.0.0.1:\(leader.port)"] {
+                let found = try HearthBinary.run(["export", "--all", "--address", address, "--quiet"])
+                #expect(found.status == 0 && found.output.isEmpty, "\(found)")
+            }
+            #expect(follower.stop() == 0)
+            #expect(leader.stop() == 0)
+        }
+        #expect(stranger.stop() == 0)
+        #expect(alone.stop() == 0)
     }
 
     @Test

@@ -195,10 +195,15 @@ struct  Held__Admin__ReceiveDatabaseRequest
    * What the other store has written for it; empty to ask how far the store is.
    */
   ProtobufCBinaryData chunk;
+  /*
+   * The identity of the store that receives: a server that advertises a wrong address leads to one of another cluster.
+   */
+  uint64_t store_high;
+  uint64_t store_low;
 };
 #define HELD__ADMIN__RECEIVE_DATABASE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__receive_database_request__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, {0,NULL} }
+    , {0,NULL}, {0,NULL}, 0, {0,NULL}, 0, 0 }
 
 
 struct  Held__Admin__ReceivedDatabase
@@ -250,13 +255,18 @@ struct  Held__Admin__ForwardRequest
    */
   uint32_t client;
   /*
+   * The identity of the store of a cluster that the call is for; 0 for a server outside of one.
+   */
+  uint64_t store_high;
+  uint64_t store_low;
+  /*
    * The first message of the call.
    */
   ProtobufCBinaryData message;
 };
 #define HELD__ADMIN__FORWARD_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__forward_request__descriptor) \
-    , 0, {0,NULL}, {0,NULL}, 0, 0, {0,NULL} }
+    , 0, {0,NULL}, {0,NULL}, 0, 0, 0, 0, {0,NULL} }
 
 
 struct  Held__Admin__ForwardResponse
@@ -275,10 +285,15 @@ struct  Held__Admin__NewestVersionRequest
    * The store, if the servers share several; empty for the only one.
    */
   ProtobufCBinaryData store;
+  /*
+   * The identity of the store, as for a forwarded call.
+   */
+  uint64_t store_high;
+  uint64_t store_low;
 };
 #define HELD__ADMIN__NEWEST_VERSION_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__newest_version_request__descriptor) \
-    , {0,NULL} }
+    , {0,NULL}, 0, 0 }
 
 
 struct  Held__Admin__NewestVersionResponse

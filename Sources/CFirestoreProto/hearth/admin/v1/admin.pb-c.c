@@ -516,7 +516,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__moved_database__descriptor =
   (ProtobufCMessageInit) hearth__admin__v1__moved_database__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor hearth__admin__v1__receive_database_request__field_descriptors[4] =
+static const ProtobufCFieldDescriptor hearth__admin__v1__receive_database_request__field_descriptors[6] =
 {
   {
     "store",
@@ -566,17 +566,43 @@ static const ProtobufCFieldDescriptor hearth__admin__v1__receive_database_reques
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "store_high",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ReceiveDatabaseRequest, store_high),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "store_low",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ReceiveDatabaseRequest, store_low),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned hearth__admin__v1__receive_database_request__field_indices_by_name[] = {
   3,   /* field[3] = chunk */
   1,   /* field[1] = database */
   2,   /* field[2] = generation */
   0,   /* field[0] = store */
+  4,   /* field[4] = store_high */
+  5,   /* field[5] = store_low */
 };
 static const ProtobufCIntRange hearth__admin__v1__receive_database_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor hearth__admin__v1__receive_database_request__descriptor =
 {
@@ -586,7 +612,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__receive_database_request__de
   "Hearth__Admin__V1__ReceiveDatabaseRequest",
   "hearth.admin.v1",
   sizeof(Hearth__Admin__V1__ReceiveDatabaseRequest),
-  4,
+  6,
   hearth__admin__v1__receive_database_request__field_descriptors,
   hearth__admin__v1__receive_database_request__field_indices_by_name,
   1,  hearth__admin__v1__receive_database_request__number_ranges,
@@ -670,7 +696,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__received_database__descripto
   (ProtobufCMessageInit) hearth__admin__v1__received_database__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor hearth__admin__v1__forward_request__field_descriptors[6] =
+static const ProtobufCFieldDescriptor hearth__admin__v1__forward_request__field_descriptors[8] =
 {
   {
     "method",
@@ -733,6 +759,30 @@ static const ProtobufCFieldDescriptor hearth__admin__v1__forward_request__field_
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "store_high",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ForwardRequest, store_high),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "store_low",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ForwardRequest, store_low),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "message",
     15,
     PROTOBUF_C_LABEL_NONE,
@@ -750,14 +800,16 @@ static const unsigned hearth__admin__v1__forward_request__field_indices_by_name[
   3,   /* field[3] = approach */
   1,   /* field[1] = caller */
   4,   /* field[4] = client */
-  5,   /* field[5] = message */
+  7,   /* field[7] = message */
   0,   /* field[0] = method */
+  5,   /* field[5] = store_high */
+  6,   /* field[6] = store_low */
 };
 static const ProtobufCIntRange hearth__admin__v1__forward_request__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 15, 5 },
-  { 0, 6 }
+  { 15, 7 },
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor hearth__admin__v1__forward_request__descriptor =
 {
@@ -767,7 +819,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__forward_request__descriptor 
   "Hearth__Admin__V1__ForwardRequest",
   "hearth.admin.v1",
   sizeof(Hearth__Admin__V1__ForwardRequest),
-  6,
+  8,
   hearth__admin__v1__forward_request__field_descriptors,
   hearth__admin__v1__forward_request__field_indices_by_name,
   2,  hearth__admin__v1__forward_request__number_ranges,
@@ -792,7 +844,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__forward_response__descriptor
   (ProtobufCMessageInit) hearth__admin__v1__forward_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor hearth__admin__v1__newest_version_request__field_descriptors[1] =
+static const ProtobufCFieldDescriptor hearth__admin__v1__newest_version_request__field_descriptors[3] =
 {
   {
     "store",
@@ -806,14 +858,40 @@ static const ProtobufCFieldDescriptor hearth__admin__v1__newest_version_request_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "store_high",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__NewestVersionRequest, store_high),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "store_low",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__NewestVersionRequest, store_low),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned hearth__admin__v1__newest_version_request__field_indices_by_name[] = {
   0,   /* field[0] = store */
+  1,   /* field[1] = store_high */
+  2,   /* field[2] = store_low */
 };
 static const ProtobufCIntRange hearth__admin__v1__newest_version_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 1 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor hearth__admin__v1__newest_version_request__descriptor =
 {
@@ -823,7 +901,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__newest_version_request__desc
   "Hearth__Admin__V1__NewestVersionRequest",
   "hearth.admin.v1",
   sizeof(Hearth__Admin__V1__NewestVersionRequest),
-  1,
+  3,
   hearth__admin__v1__newest_version_request__field_descriptors,
   hearth__admin__v1__newest_version_request__field_indices_by_name,
   1,  hearth__admin__v1__newest_version_request__number_ranges,

@@ -195,10 +195,15 @@ struct  Hearth__Admin__V1__ReceiveDatabaseRequest
    * What the other store has written for it; empty to ask how far the store is.
    */
   ProtobufCBinaryData chunk;
+  /*
+   * The identity of the store that receives: a server that advertises a wrong address leads to one of another cluster.
+   */
+  uint64_t store_high;
+  uint64_t store_low;
 };
 #define HEARTH__ADMIN__V1__RECEIVE_DATABASE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__receive_database_request__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, {0,NULL} }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, {0,NULL}, 0, 0 }
 
 
 struct  Hearth__Admin__V1__ReceivedDatabase
@@ -250,13 +255,18 @@ struct  Hearth__Admin__V1__ForwardRequest
    */
   uint32_t client;
   /*
+   * The identity of the store of a cluster that the call is for; 0 for a server outside of one.
+   */
+  uint64_t store_high;
+  uint64_t store_low;
+  /*
    * The first message of the call.
    */
   ProtobufCBinaryData message;
 };
 #define HEARTH__ADMIN__V1__FORWARD_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__forward_request__descriptor) \
-    , 0, {0,NULL}, {0,NULL}, 0, 0, {0,NULL} }
+    , 0, {0,NULL}, {0,NULL}, 0, 0, 0, 0, {0,NULL} }
 
 
 struct  Hearth__Admin__V1__ForwardResponse
@@ -275,10 +285,15 @@ struct  Hearth__Admin__V1__NewestVersionRequest
    * The store, if the servers share several; empty for the only one.
    */
   char *store;
+  /*
+   * The identity of the store, as for a forwarded call.
+   */
+  uint64_t store_high;
+  uint64_t store_low;
 };
 #define HEARTH__ADMIN__V1__NEWEST_VERSION_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__newest_version_request__descriptor) \
-    , (char *)protobuf_c_empty_string }
+    , (char *)protobuf_c_empty_string, 0, 0 }
 
 
 struct  Hearth__Admin__V1__NewestVersionResponse
