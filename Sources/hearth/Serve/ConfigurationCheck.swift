@@ -3,6 +3,7 @@
 import Authorization
 import FirestoreService
 import Identity
+import PostgreSQLLog
 import SecurityRules
 import Server
 
@@ -53,8 +54,17 @@ enum ConfigurationCheck {
     /// Every flag that has a value, a line for each value.
     private static func settings(_ arguments: ParsedArguments) -> [String] {
         ServeSettings.groups.flatMap(\.flags).flatMap { flag in
-            arguments.texts(of: flag).map { "  --\(flag.name) \(masked($0))" }
+            arguments.texts(of: flag).map { text in
+                "  --\(flag.name) \(flag.name == ServeSettings.cluster.name ? maskedAddress(text) : masked(text))"
+            }
         }
+    }
+
+    /// The address of a database, unless it has a password, or cannot be read.
+    private static func maskedAddress(_ text: String) -> String {
+        let isOpen =
+            PostgreSQLConnection.libraryProblem == nil && PostgreSQLConnection.problem(ofOpenAddress: text) == nil
+        return isOpen ? text : "… (an address with a password, which is not shown)"
     }
 
     /// The text without the query of a URL in it, which may have a secret. Other secrets are in files alone.

@@ -82,6 +82,24 @@ struct WrongDatabaseTests {
         #expect(leader.stop() == 0)
     }
 
+    @Test
+    func `The effective settings have the address of the database, and no password`() throws {
+        func settings(_ address: String) throws -> String {
+            let checked = try HearthBinary.run([
+                "serve", "--check-config", "--data", directory.path(of: "data"), "--cluster", address, "--advertise",
+                "127.0.0.1:1",
+            ])
+            #expect(checked.status == 0, "\(checked)")
+            return checked.output
+        }
+        let open = "postgresql://hearth@10.0.0.9/hearth"
+        #expect(try settings(open).contains("  --cluster \(open)\n"))
+        for address in ["postgresql://hearth:geheim@10.0.0.9/hearth", "host=10.0.0.9 password=geheim"] {
+            let shown = try settings(address)
+            #expect(shown.contains("  --cluster … (") && !shown.contains("geheim"), "\(shown)")
+        }
+    }
+
     @Test(arguments: ["http://127.0.0.1:8080", "hearth@127.0.0.1:8080", "0.0.0.0:8080", "[::]:8080"])
     func `An address that other servers cannot use is not advertised`(_ address: String) throws {
         let refused = try HearthBinary.run([
