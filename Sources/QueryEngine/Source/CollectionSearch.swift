@@ -156,7 +156,7 @@ struct CollectionSearch {
             let marker = GroupKey.marker
             if try source.value(forKey: marker.byteSpan) != nil { return }
         }
-        let catalogue = Array(CollectionSearch.inCatalogue(lower).prefix(KeyLayout.pathOffset))
+        let catalogue = [KeySpace.catalogue.rawValue] + lower[1..<KeyLayout.pathOffset]
         var path = ByteBuffer(capacity: 256)
         guard var cursor = try cursor(source, catalogue, from: lower) else { return }
         while try cursor.next() {
@@ -218,9 +218,6 @@ struct CollectionSearch {
             number: entry.number, count: entry.count, versionMicroseconds: stored.versionMicroseconds)
         return try body(key, statistics, path.bytes)
     }
-
-    /// Where a key of the documents would be in the catalogue.
-    private static func inCatalogue(_ key: [UInt8]) -> [UInt8] { [KeySpace.catalogue.rawValue] + key[1...] }
 
     // MARK: Documents
 
