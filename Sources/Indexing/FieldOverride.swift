@@ -220,9 +220,8 @@ package struct IndexDeclaration: Sendable, Equatable {
 
     /// The indexes to be kept beside the automatic ones, each once.
     package var shapes: [IndexShape] {
-        var shapes: [IndexShape] = []
-        for shape in indexes + fieldOverrides.flatMap(\.shapes) where !shapes.contains(shape) { shapes.append(shape) }
-        return shapes
+        var known: Set<IndexShape> = []
+        return (indexes + fieldOverrides.flatMap(\.shapes)).filter { known.insert($0).inserted }
     }
 
     /// - Throws: `INVALID_ARGUMENT` for too many entries, and for fields that have two, or that cannot make documents

@@ -28,4 +28,20 @@ struct IndexShapeTests {
             #expect(IndexShape(more.byteSpan) == nil)
         }
     }
+
+    @Test
+    func `An index that is declared twice, or by an override too, is kept once, in the order of declaration`() throws {
+        let fields = try ["b", "a", "c", "a", "b"].map { try FieldPath($0) }
+        let declaration = IndexDeclaration(
+            indexes: fields.map { .group("books", $0, .ascending) },
+            fieldOverrides: try ["d", "c", "d"].map { name in
+                let modes: FieldOverride.Modes = [.groupAscending, .groupContains]
+                return FieldOverride(collectionID: "books", field: try FieldPath(name), indexes: modes)
+            })
+        let expected: [(String, IndexShape.Part.Kind)] = [
+            ("b", .ascending), ("a", .ascending), ("c", .ascending), ("d", .ascending), ("d", .contains),
+            ("c", .contains),
+        ]
+        #expect(declaration.shapes == (try expected.map { .group("books", try FieldPath($0.0), $0.1) }))
+    }
 }

@@ -24,12 +24,13 @@ extension IndexMaintenance {
         let documents = Self.documents(of: database)
         let shapes = wanted.shapes
         let present = declared.definitions.all.filter { $0.database == database && $0.state.phase != .clearing }
-        for var index in present where !shapes.contains(index.shape) {
+        let (kept, known) = (Set(shapes), Set(present.map(\.shape)))
+        for var index in present where !kept.contains(index.shape) {
             index.state = IndexState(phase: .clearing, position: index.entries.from)
             definitions.append(.index(index, isDropped: false))
         }
         var number = nextIndexNumber
-        for shape in shapes where !present.contains(where: { $0.shape == shape }) {
+        for shape in shapes where !known.contains(shape) {
             let state = IndexState(phase: .building, position: documents.from)
             let index = DeclaredIndex(
                 number: number, database: database, shape: shape, created: version.microseconds, state: state,
@@ -38,8 +39,8 @@ extension IndexMaintenance {
             number += 1
         }
         let overridden = Dictionary(grouping: wanted.fieldOverrides) { UTF8Text($0.collectionID) }
-        let known = groups.all.filter { $0.database == database }
-        for id in Set(overridden.keys).union(known.map { UTF8Text($0.collectionID) }).sorted() {
+        let formerly = groups.all.filter { $0.database == database }.map { UTF8Text($0.collectionID) }
+        for id in Set(overridden.keys).union(formerly).sorted() {
             let overrides = (overridden[id] ?? []).sorted { $0.json.compareUTF8($1.json) < 0 }
             let group = groups.group(id.string, in: database, start: documents.from)
             if group.declared == overrides { continue }
