@@ -201,6 +201,8 @@ package struct OverriddenGroups {
     package private(set) var arePlain = true
     /// No field of any group has entries.
     package private(set) var keepNothing = false
+    /// The groups in `all` whose entries are being brought in line with their settings.
+    private var workingCount = 0
     /// Positions in `all`.
     private var positions = CollectionGroupTable<Int>()
 
@@ -220,11 +222,16 @@ package struct OverriddenGroups {
     package mutating func set(_ group: GroupFields) {
         if group.isCommon {
             common = group
-        } else if let position = positions.value(of: group.idBytes.byteSpan, in: group.database) {
-            all[position] = group
         } else {
-            positions.set(all.count, of: group.idBytes, in: group.database)
-            all.append(group)
+            let work = group.state.hasWork ? 1 : 0
+            if let position = positions.value(of: group.idBytes.byteSpan, in: group.database) {
+                workingCount += work - (all[position].state.hasWork ? 1 : 0)
+                all[position] = group
+            } else {
+                workingCount += work
+                positions.set(all.count, of: group.idBytes, in: group.database)
+                all.append(group)
+            }
         }
         noteKinds()
     }
@@ -232,7 +239,7 @@ package struct OverriddenGroups {
     /// Lets go of a group: what is common holds for it.
     package mutating func remove(_ group: GroupFields) {
         guard let position = positions.value(of: group.idBytes.byteSpan, in: group.database) else { return }
-        all.remove(at: position)
+        if all.remove(at: position).state.hasWork { workingCount -= 1 }
         positions.set(nil, of: group.idBytes, in: group.database)
         for (position, group) in all.enumerated().dropFirst(position) {
             positions.set(position, of: group.idBytes, in: group.database)
@@ -243,6 +250,15 @@ package struct OverriddenGroups {
     private mutating func noteKinds() {
         arePlain = common.isPlain && all.allSatisfy(\.isPlain)
         keepNothing = common.keepsNothing && all.allSatisfy(\.keepsNothing)
+    }
+
+    /// Whether there are steps to take.
+    package var hasWork: Bool { workingCount > 0 || common.state.hasWork }
+
+    /// The groups that have steps to take, what is common last.
+    package var working: [GroupFields] {
+        if !hasWork { return [] }
+        return all.filter(\.state.hasWork) + (common.state.hasWork ? [common] : [])
     }
 
     /// What holds for the group that a document belongs to; nil if every entry is kept.

@@ -12,6 +12,8 @@ package struct IndexDefinitions: Sendable {
     package private(set) var all: [DeclaredIndex] = []
     /// Those for searches.
     package private(set) var searches: [DeclaredIndex] = []
+    /// Those that are being built or cleared.
+    package private(set) var working: [DeclaredIndex] = []
     private var groups = CollectionGroupTable<[DeclaredIndex]>()
 
     package var isEmpty: Bool { all.isEmpty }
@@ -37,6 +39,18 @@ package struct IndexDefinitions: Sendable {
         groups.value(of: collectionID, in: database) ?? []
     }
 
+    /// The indexes of a database, in any state, by number.
+    package func indexes(in database: UInt32) -> ArraySlice<DeclaredIndex> {
+        all[all.place(database, 0)..<all.place(database, .max)]
+    }
+
+    /// The index of a database with this number.
+    package func index(_ number: UInt64, in database: UInt32) -> DeclaredIndex? {
+        let place = all.place(database, number)
+        guard place < all.count, all[place].database == database, all[place].number == number else { return nil }
+        return all[place]
+    }
+
     /// Takes a definition in its new state; nil removes it.
     package mutating func set(_ index: DeclaredIndex, _ state: IndexState?) {
         var changed: DeclaredIndex?
@@ -50,13 +64,19 @@ package struct IndexDefinitions: Sendable {
         groups.set(group.isEmpty ? nil : group, of: id, in: index.database)
         all.replace(index, by: changed)
         if index.shape.search != nil { searches.replace(index, by: changed) }
+        working.replace(index, by: state?.hasWork == true ? changed : nil)
     }
 }
 
 extension [DeclaredIndex] {
+    /// Where the index of a database with this number is, or would be.
+    fileprivate func place(_ database: UInt32, _ number: UInt64) -> Int {
+        partitioningIndex { ($0.database, $0.number) >= (database, number) }
+    }
+
     /// Replaces an index, if it is there, in the order of databases and numbers.
     fileprivate mutating func replace(_ index: DeclaredIndex, by changed: DeclaredIndex?) {
-        let place = firstIndex { ($0.database, $0.number) >= (index.database, index.number) } ?? count
+        let place = place(index.database, index.number)
         let isThere = place < count && self[place].database == index.database && self[place].number == index.number
         switch changed {
         case let changed? where isThere: self[place] = changed

@@ -106,16 +106,13 @@ package struct IndexStates: Sendable {
     }
 
     /// Whether there are steps to take.
-    var hasWork: Bool {
-        automatic.hasWork || declared.all.contains { $0.state.hasWork } || groups.all.contains { $0.state.hasWork }
-            || groups.common.state.hasWork
-    }
+    var hasWork: Bool { automatic.hasWork || !declared.working.isEmpty || groups.hasWork }
 
     /// What a database declares, with the changes that are under way.
     package func declaration(of database: UInt32) -> IndexDeclaration {
         let overrides = groups.all.filter { $0.database == database }.flatMap(\.declared)
         let implied = Set(overrides.flatMap(\.shapes))
-        let present = declared.all.filter { $0.database == database && $0.state.phase != .clearing }
+        let present = declared.indexes(in: database).filter { $0.state.phase != .clearing }
         return IndexDeclaration(
             indexes: present.map(\.shape).filter { !implied.contains($0) }, fieldOverrides: overrides)
     }

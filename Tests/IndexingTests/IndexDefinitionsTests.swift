@@ -12,7 +12,14 @@ import Testing
         #expect(definitions.all == all, "\(place)")
         #expect(definitions.isEmpty == all.isEmpty, "\(place)")
         #expect(definitions.searches == all.filter { $0.shape.search != nil }, "\(place)")
+        #expect(definitions.working == all.filter(\.state.hasWork), "\(place)")
         for database in UInt32(1)...3 {
+            let ofDatabase = all.filter { $0.database == database }
+            #expect(Array(definitions.indexes(in: database)) == ofDatabase, "\(place), database \(database)")
+            for number in UInt64(1)...13 {
+                let expected = ofDatabase.first { $0.number == number }
+                #expect(definitions.index(number, in: database) == expected, "\(place), \(database), \(number)")
+            }
             for id in ["a", "b", "ab", "é", ""] {
                 let found = definitions.indexes(of: Array(id.utf8).byteSpan, in: database)
                 let expected = all.filter { $0.database == database && $0.shape.collectionID == id }

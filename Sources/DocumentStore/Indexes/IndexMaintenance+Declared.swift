@@ -23,7 +23,7 @@ extension IndexMaintenance {
         var definitions: [IndexDefinition] = []
         let documents = Self.documents(of: database)
         let shapes = wanted.shapes
-        let present = declared.definitions.all.filter { $0.database == database && $0.state.phase != .clearing }
+        let present = declared.definitions.indexes(in: database).filter { $0.state.phase != .clearing }
         let (kept, known) = (Set(shapes), Set(present.map(\.shape)))
         for var index in present where !kept.contains(index.shape) {
             index.state = IndexState(phase: .clearing, position: index.entries.from)
@@ -71,7 +71,7 @@ extension IndexMaintenance {
     func decideDeclaredStep(
         besides paused: Set<IndexBuild>, version: CommitVersion, into record: inout ByteBuffer
     ) throws(StorageError) -> Bool {
-        if let index = declared.definitions.all.first(where: { $0.state.hasWork && !paused.contains(IndexBuild($0)) }) {
+        if let index = declared.definitions.working.first(where: { !paused.contains(IndexBuild($0)) }) {
             let isClearing = index.state.phase == .clearing
             let from = index.state.position
             let to = isClearing ? index.entries.to : Self.documents(of: index.database).to
@@ -82,7 +82,7 @@ extension IndexMaintenance {
             DefinitionRecord.write(from: from, to: stop ?? to, [definition], into: &record)
             return true
         }
-        let group = (groups.all + [groups.common]).first { $0.state.hasWork && !paused.contains(IndexBuild($0)) }
+        let group = groups.working.first { !paused.contains(IndexBuild($0)) }
         guard let group else { return false }
         let (from, to) = (group.state.position, Self.documents(of: group.database).to)
         // Without automatic indexes there is nothing to bring in line.
@@ -122,7 +122,7 @@ extension IndexMaintenance {
     private func work(of definition: IndexDefinition) -> Work? {
         switch definition {
         case .index(let index, _):
-            let known = declared.definitions.all.first { $0.number == index.number && $0.database == index.database }
+            let known = declared.definitions.index(index.number, in: index.database)
             return known.map { $0.state.phase == .clearing ? .clear : .build($0) }
         case .group(let group, _):
             if !state.isKept { return nil }

@@ -171,8 +171,8 @@ struct IndexMaintenance: ~Copyable {
 
     /// The builds that have steps to take, in their order.
     var builds: [IndexBuild] {
-        (state.hasWork ? [.automatic] : []) + declared.definitions.all.filter(\.state.hasWork).map { IndexBuild($0) }
-            + (groups.all + [groups.common]).filter(\.state.hasWork).map { IndexBuild($0) }
+        (state.hasWork ? [.automatic] : []) + declared.definitions.working.map { IndexBuild($0) }
+            + groups.working.map { IndexBuild($0) }
     }
 
     /// Decides what brings the indexes one step further: a change of the mode or state of the automatic indexes, else
