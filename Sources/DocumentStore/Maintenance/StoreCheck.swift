@@ -134,6 +134,7 @@ private struct StoreWalk: ~Copyable {
     private var entriesDue = 0
     private var balance = EntryBalance()
     private var declared = DeclaredIndexes()
+    private var indexes: [UInt64: DeclaredIndex] = [:]
     private var groups = OverriddenGroups()
     private var search = SearchDerivation { .system }
     /// Statistics that the documents require, by their keys; those that were found are removed.
@@ -160,6 +161,7 @@ private struct StoreWalk: ~Copyable {
                 return report.note("the definition of an index is damaged: \(StoreWalk.hex(key))")
             }
             declared.set(index, index.state)
+            indexes[index.number] = index
         case .overrides:
             guard let group = GroupFields(key: key, value: value) else {
                 return report.note("the overridden fields of a collection group are damaged: \(StoreWalk.hex(key))")
@@ -200,7 +202,7 @@ private struct StoreWalk: ~Copyable {
         var reader = WireReader(key)
         reader.position = 1
         let number = (try? reader.varint()) ?? 0
-        let index = declared.definitions.all.first { $0.number == number }
+        let index = indexes[number]
         if index == nil {
             report.note("an index entry belongs to no declared index: \(StoreWalk.hex(key))", isAboutEntries: true)
         }
