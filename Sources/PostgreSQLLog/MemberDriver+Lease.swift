@@ -92,12 +92,17 @@ extension MemberDriver {
     private func noteAddress(_ row: StoreRow) {
         let lease = row.lease
         guard row.address == settings.tables.advertised, lease.holder != member.server else { return namesake = nil }
-        let isRenewed = namesake.map { $0.holder == lease.holder && $0.renewals != lease.renewals } ?? false
-        if isRenewed, !isAddressReported {
+        if let namesake, namesake.holder == lease.holder {
+            if namesake.renewals != lease.renewals { namesakeRenewals += 1 }
+        } else {
+            namesakeRenewals = 0
+        }
+        namesake = lease
+        // The last renewal of an earlier start may come after the first look.
+        if namesakeRenewals > 1, !isAddressReported {
             isAddressReported = true
             host.note(.addressIsTaken)
         }
-        namesake = lease
     }
 
     private func compareClocks(_ database: UInt64) {

@@ -141,6 +141,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     var clockIsRight = true
     /// The lease of another server under this address, as it was seen last; nil if there was none.
     var namesake: LeaseRow?
+    /// How often it was renewed since it was seen first.
+    var namesakeRenewals = 0
     var isAddressReported = false
     /// Since when the lease is kept for another server, in milliseconds; nil if it is not.
     var keptSince: UInt64?

@@ -279,6 +279,15 @@ extension StoreTables {
             """, [.text("log_\(name)_"), .number(Self.tableNumber(of: sequence))])
     }
 
+    /// The bytes of the groups after one in its own table, which must be there; one row.
+    package func logBytesInTable(after sequence: UInt64) -> SQLStatement {
+        SQLStatement(
+            """
+            SELECT coalesce(sum(octet_length(data)), 0)::bigint FROM \(table(of: sequence))
+            WHERE sequence > $1::bigint
+            """, [.number(sequence)])
+    }
+
     /// The names of the tables of the log without the schema, the last first.
     package var tablesOfLog: SQLStatement {
         SQLStatement(

@@ -207,16 +207,26 @@ final class BaseMaker: Sendable {
         }
     }
 
-    /// Whether a base is to be made: the log is larger than the last base and than a number of bytes, or a server
-    /// without a state could not start.
+    /// Whether a base is to be made: the tables of the log that the last one does not replace are larger than it and
+    /// than a number of bytes, a quarter of which came after it; or a server without a state could not start.
     static func isDue(_ bases: StoreBases, bytesMin: Int, _ session: PostgreSQLSession) throws -> Bool {
         let tables = bases.tables
         let last = BaseRow(try session.run(tables.lastBase))
         // The log that continues the last one may have gone for a later one, which was found damaged since.
         let isContinued = try last.map { try LogPresence.continues(after: $0.place, tables, session) } ?? false
         if !isContinued, try !bases.logHasEverything(session) { return true }
-        let logBytes = try session.run(tables.logBytes(after: last?.place.sequence ?? 0)).first?.number(0) ?? 0
-        return logBytes > max(UInt64(bytesMin), last?.byteCount ?? 0)
+        func bytes(_ statement: SQLStatement) throws -> UInt64 { try session.run(statement).first?.number(0) ?? 0 }
+        let bytesMax = max(UInt64(bytesMin), last?.byteCount ?? 0)
+        guard try bytes(tables.logBytes(after: last?.place.sequence ?? 0)) > bytesMax else { return false }
+        guard let last else { return true }
+        // Of the first of these tables the base has a part, perhaps all: the next one would be the same.
+        let firstOfNextTable = (StoreTables.tableNumber(of: last.place.sequence) + 1) * StoreTables.groupsPerTable + 1
+        let later = try bytes(tables.logBytes(after: firstOfNextTable))
+        do {
+            return try later + bytes(tables.logBytesInTable(after: last.place.sequence)) > bytesMax / 4
+        } catch let error as SQLFailure where error.isMissingTable {
+            return later > bytesMax / 4
+        }
     }
 
     /// The last group before which the log is not needed any more: that of a base, or an earlier one that the archive

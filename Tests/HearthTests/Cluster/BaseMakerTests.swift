@@ -23,13 +23,18 @@ struct BaseMakerTests {
         for number: UInt64 in 0..<4 {
             let sequence = Self.firstGroup(number)
             try session.run(tables.creation(of: sequence, in: Epoch(1)))
-            try session.run(
-                SQLStatement(
-                    """
-                    INSERT INTO \(tables.table(number))
-                    VALUES ($1::bigint, 0, 1, 1, 0, $2::bigint, 0, 7, decode(repeat('00', 4096), 'hex'))
-                    """, [.number(sequence), .number(10 * sequence)]))
+            try add(sequence, to: number)
         }
+    }
+
+    /// Adds a group of 4,096 bytes to a table.
+    private func add(_ sequence: UInt64, to table: UInt64) throws {
+        try session.run(
+            SQLStatement(
+                """
+                INSERT INTO \(tables.table(table))
+                VALUES ($1::bigint, 0, 1, 1, 0, $2::bigint, 0, 7, decode(repeat('00', 4096), 'hex'))
+                """, [.number(sequence), .number(10 * sequence)]))
     }
 
     private static func firstGroup(_ table: UInt64) -> UInt64 { table * StoreTables.groupsPerTable + 1 }
@@ -224,6 +229,19 @@ struct BaseMakerTests {
         #expect(try isDue())
         #expect(try enter(4, .folder("four")))
         #expect(try !isDue())
+    }
+
+    @Test
+    func `Another base is due if the log has grown since the last one, however large the table of its group is`() throws
+    {
+        let bases = StoreBases(tables, directory: nil, of: .random())
+        func isDue() throws -> Bool { try BaseMaker.isDue(bases, bytesMin: 8_192, session) }
+        #expect(try isDue())
+        #expect(try enter(9, .folder("nine")))
+        #expect(try session.run(tables.logBytes(after: Self.firstGroup(3))).first?.number(0) ?? 0 > 8_192)
+        #expect(try !isDue())
+        try add(Self.firstGroup(3) + 1, to: 3)
+        #expect(try isDue())
     }
 
     @Test
