@@ -84,18 +84,24 @@ struct MovedDatabaseTests {
         #expect(source.hub.sessionCount == 0 && target.hub.sessionCount == 0)
     }
 
-    @Test(.enabled(if: ListenHarness.hasFiles, "The engine in memory has no records to follow."))
-    func `A follower ends the streams when it has applied the release`() throws {
+    /// A database with a document, a follower of it, and a client there that has got a listener's first results.
+    private static func followed() throws -> (ListenHarness, FollowerHarness, ListenClient) {
         let source = try ListenHarness()
         let follower = try FollowerHarness(of: source)
         let client = ListenClient(source)
         try source.set("c/a", ["n": .integer(1)])
         try follower.follow()
         try client.connect(to: follower)
-        try client.listen(1, to: Self.all)
+        try client.listen(1, to: all)
         follower.answerQuestions()
         follower.hub.advance()
         try client.drain()
+        return (source, follower, client)
+    }
+
+    @Test(.enabled(if: ListenHarness.hasFiles, "The engine in memory has no records to follow."))
+    func `A follower ends the streams when it has applied the release`() throws {
+        let (source, follower, client) = try Self.followed()
         let time = client.readTime
         #expect(time > 0)
         try Self.release(source)
@@ -114,16 +120,7 @@ struct MovedDatabaseTests {
 
     @Test(.enabled(if: ListenHarness.hasFiles, "The engine in memory has no records to follow."))
     func `A follower ends the targets when it has applied the deletion of their database`() throws {
-        let source = try ListenHarness()
-        let follower = try FollowerHarness(of: source)
-        let client = ListenClient(source)
-        try source.set("c/a", ["n": .integer(1)])
-        try follower.follow()
-        try client.connect(to: follower)
-        try client.listen(1, to: Self.all)
-        follower.answerQuestions()
-        follower.hub.advance()
-        try client.drain()
+        let (source, follower, client) = try Self.followed()
         _ = client.takeMessages()
         let wakes = follower.wakeUps.count
         try source.deleteDatabase()

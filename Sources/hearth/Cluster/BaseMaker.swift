@@ -221,12 +221,13 @@ final class BaseMaker: Sendable {
         guard let last else { return true }
         // Of the first of these tables the base has a part, perhaps all: the next one would be the same.
         let firstOfNextTable = (StoreTables.tableNumber(of: last.place.sequence) + 1) * StoreTables.groupsPerTable + 1
-        let later = try bytes(tables.logBytes(after: firstOfNextTable))
+        var bytesAfter = try bytes(tables.logBytes(after: firstOfNextTable))
         do {
-            return try later + bytes(tables.logBytesInTable(after: last.place.sequence)) > bytesMax / 4
+            bytesAfter += try bytes(tables.logBytesInTable(after: last.place.sequence))
         } catch let error as SQLFailure where error.isMissingTable {
-            return later > bytesMax / 4
+            // Nothing of it is left.
         }
+        return bytesAfter > bytesMax / 4
     }
 
     /// The last group before which the log is not needed any more: that of a base, or an earlier one that the archive

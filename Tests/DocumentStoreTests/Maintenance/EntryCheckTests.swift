@@ -46,27 +46,11 @@ struct EntryCheckTests {
     private func check(
         _ harness: StoreHarness, removing removed: [[UInt8]], adding added: [[UInt8]]
     ) throws -> StoreCheck.Report {
-        let copy = TemporaryDirectory("hearth-entries")
-        var configuration = harness.configuration
-        try copyOpenDirectory(configuration.directory, to: copy.path(of: "data"))
-        configuration.directory = copy.path(of: "data")
-        let engine = try StorageEngine.open(
-            directory: configuration.directory, options: DocumentStore.engineOptions(configuration)
-        ) { _, _, _, _ in }
-        let writer = try engine.makeWriter()
-        var batch = MutationBatch()
-        let nothing: [UInt8] = []
-        for key in removed { batch.delete(key: key.byteSpan) }
-        for key in added { batch.put(key: key.byteSpan, value: nothing.byteSpan) }
-        let record = [LogRecord.clockKind]
-        try writer.stage(
-            version: CommitVersion(microseconds: writer.lastVersion.microseconds + 1), record: record.byteSpan,
-            mutations: batch)
-        try writer.commitGroup()
-        try engine.checkpointNow()
-        writer.finishReading()
-        try engine.close()
-        return try StoreCheck.run(configuration)
+        try harness.check { batch in
+            let nothing: [UInt8] = []
+            for key in removed { batch.delete(key: key.byteSpan) }
+            for key in added { batch.put(key: key.byteSpan, value: nothing.byteSpan) }
+        }
     }
 
     /// The entries that problems say are missing, as digits, in order.

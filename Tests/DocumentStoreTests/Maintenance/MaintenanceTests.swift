@@ -85,10 +85,7 @@ struct MaintenanceTests {
 
         /// Changes keys without the store's knowledge, then checks.
         func problems(_ change: (inout MutationBatch) -> Void) throws -> [String] {
-            let copy = try harness.copy(changing: change)
-            var configuration = harness.configuration
-            configuration.directory = copy.path(of: "data")
-            return try StoreCheck.run(configuration).problems
+            try harness.check(changing: change).problems
         }
         var key = ByteBuffer()
         let path = Array("c/x".utf8)

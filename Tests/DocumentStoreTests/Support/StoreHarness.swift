@@ -178,6 +178,14 @@ final class StoreHarness: Sendable {
         return copy
     }
 
+    /// What a check finds in such a copy.
+    func check(changing change: (inout MutationBatch) -> Void) throws -> StoreCheck.Report {
+        let copy = try copy(changing: change)
+        var configuration = configuration
+        configuration.directory = copy.path(of: "data")
+        return try withExtendedLifetime(copy) { try StoreCheck.run(configuration) }
+    }
+
     private func copyOfDirectory() throws -> TemporaryDirectory {
         let copy = TemporaryDirectory("hearth-crash")
         try copyOpenDirectory(configuration.directory, to: copy.path(of: "data"))
