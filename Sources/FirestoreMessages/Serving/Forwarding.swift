@@ -90,10 +90,7 @@ package struct ForwardedHead: Sendable {
         writer.writeIfSet(Field.address, bytes: address)
         writer.appendField(Field.approach, varint: UInt64(approach.rawValue))
         writer.appendField(Field.client, varint: UInt64(client))
-        if store.isNamed {
-            writer.appendField(Field.storeHigh, varint: store.high)
-            writer.appendField(Field.storeLow, varint: store.low)
-        }
+        store.encode(high: Field.storeHigh, low: Field.storeLow, into: &writer)
         writer.appendTag(field: Field.message, .lengthDelimited)
         writer.appendVarint(UInt64(message.byteCount + suffix.count))
         writer.append(message)
@@ -114,6 +111,17 @@ package struct CalledStore: Equatable, Sendable {
     }
 
     package var isNamed: Bool { high != 0 || low != 0 }
+
+    /// Appends the two fields of a message; nothing outside of a cluster.
+    ///
+    /// - Parameters:
+    ///   - highField: the number of the field with the upper half.
+    ///   - lowField: that of the field with the lower half.
+    func encode(high highField: Int, low lowField: Int, into writer: inout ByteBuffer) {
+        guard isNamed else { return }
+        writer.appendField(highField, varint: high)
+        writer.appendField(lowField, varint: low)
+    }
 }
 
 /// Asks for the newest commit of a store.
@@ -144,9 +152,7 @@ package struct NewestVersionRequest: FirestoreMessage, Equatable, Sendable {
 
     package func encode(into writer: inout ByteBuffer) {
         if !store.isEmpty { writer.appendField(Field.store, string: store) }
-        guard identity.isNamed else { return }
-        writer.appendField(Field.storeHigh, varint: identity.high)
-        writer.appendField(Field.storeLow, varint: identity.low)
+        identity.encode(high: Field.storeHigh, low: Field.storeLow, into: &writer)
     }
 }
 

@@ -124,9 +124,7 @@ package struct ReceiveDatabaseRequest: FirestoreMessage, Equatable, Sendable {
         if !database.isEmpty { writer.appendField(Field.database, string: database) }
         writer.appendField(Field.generation, varint: generation)
         writer.writeIfSet(Field.chunk, bytes: chunk)
-        guard identity.isNamed else { return }
-        writer.appendField(Field.storeHigh, varint: identity.high)
-        writer.appendField(Field.storeLow, varint: identity.low)
+        identity.encode(high: Field.storeHigh, low: Field.storeLow, into: &writer)
     }
 }
 
