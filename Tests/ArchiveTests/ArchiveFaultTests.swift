@@ -56,20 +56,20 @@ import Testing
         }
         try commit(21...200, to: archived, &model, bytes: 2_000)
         try archived.store.engine.checkpointNow()
-        #expect(!archived.archiver.flush())
-        #expect(archived.archiver.statistics.failure?.code == (status == ENOSPC ? .full : .inputOutput))
-        #expect(archived.events.count { if case .failing = $0 { true } else { false } } == 1)
+        expect(!archived.archiver.flush())
+        expectEqual(archived.archiver.statistics.failure?.code, status == ENOSPC ? .full : .inputOutput)
+        expectEqual(archived.events.count { if case .failing = $0 { true } else { false } }, 1)
         failing.set(0)
         try archived.archiveAll()
-        #expect(archived.archiver.statistics.failure == nil)
-        #expect(archived.archiver.statistics.gaps == 0)
-        #expect(archived.events.count { if case .recovered = $0 { true } else { false } } == 1)
+        expectNil(archived.archiver.statistics.failure)
+        expectEqual(archived.archiver.statistics.gaps, 0)
+        expectEqual(archived.events.count { if case .recovered = $0 { true } else { false } }, 1)
         failing.end()
         try archived.close()
         for version in [20, 21, 111, 200] as [UInt64] {
             try expectRestored(model, upTo: version, from: archive, to: restored)
         }
-        #expect(try ArchiveCheck.run(archive) == [])
+        try expectEqual(ArchiveCheck.run(archive), [])
     }
 
     /// A store whose archive has the commits 1 to 20 and takes no more. Its log keeps little for the archive.
@@ -88,16 +88,16 @@ import Testing
     @Test func `An archive that lags too far continues with a new base, and reports it`() throws {
         var model = Model()
         let (archived, failing) = try storeWithFullArchive(&model)
-        #expect(archived.archiver.flush())
+        expect(archived.archiver.flush())
         for start in stride(from: UInt64(21), to: 221, by: 20) {
             try commit(start...(start + 19), to: archived, &model, bytes: 2_000)
             try archived.store.engine.checkpointNow()
         }
         // The log has not grown: what the archive lacks is given up.
-        #expect(archived.store.engine.statistics.logSegmentsInUse < 10)
+        expect(archived.store.engine.statistics.logSegmentsInUse < 10)
         failing.set(0)
         try archived.archiveAll()
-        #expect(archived.archiver.statistics.gaps == 1)
+        expectEqual(archived.archiver.statistics.gaps, 1)
         try waitUntil("there is a new base") {
             _ = archived.archiver.flush()
             return archived.archiver.statistics.bases == 2
@@ -109,9 +109,9 @@ import Testing
             try expectRestored(model, upTo: version, from: archive, to: restored)
         }
         let lost = error { try restoreHere(100) }
-        #expect(lost?.code == .versionTooOld)
-        #expect(lost?.message.contains("between versions 20 and 100") == true)
-        #expect(try ArchiveCheck.run(archive) == [])
+        expectEqual(lost?.code, .versionTooOld)
+        expectEqual(lost?.message.contains("between versions 20 and 100"), true)
+        try expectEqual(ArchiveCheck.run(archive), [])
     }
 
     @Test func `What the log has lost is reported once, also if the archive still fails when that is seen`() throws {
@@ -120,17 +120,17 @@ import Testing
         for start in stride(from: UInt64(21), to: 321, by: 20) {
             try commit(start...(start + 19), to: archived, &model, bytes: 2_000)
             try archived.store.engine.checkpointNow()
-            if start > 200 { #expect(!archived.archiver.flush()) }
+            if start > 200 { expect(!archived.archiver.flush()) }
         }
-        #expect(archived.archiver.statistics.gaps == 0)
+        expectEqual(archived.archiver.statistics.gaps, 0)
         failing.set(0)
         try archived.archiveAll()
-        #expect(archived.archiver.statistics.gaps == 1)
+        expectEqual(archived.archiver.statistics.gaps, 1)
         let gaps = archived.events.all.compactMap { event -> (after: UInt64, until: UInt64)? in
             guard case .gap(let after, let until) = event else { return nil }
             return (after.microseconds, until.microseconds)
         }
-        #expect(gaps.count == 1 && gaps.allSatisfy { $0.after == 20 && $0.until > 200 }, "\(gaps)")
+        expect(gaps.count == 1 && gaps.allSatisfy { $0.after == 20 && $0.until > 200 }, "\(gaps)")
         failing.end()
         try archived.close()
     }
@@ -151,11 +151,11 @@ import Testing
         try alone.engine.close()
         let again = try ArchivedStore(data, archive: archive)
         try again.archiveAll()
-        #expect(again.archiver.statistics.gaps == 1)
+        expectEqual(again.archiver.statistics.gaps, 1)
         let gaps = again.events.count { event in
             if case .gap(let after, until: _) = event { after.microseconds == 20 } else { false }
         }
-        #expect(gaps == 1)
+        expectEqual(gaps, 1)
         var later = model
         try commit(201...210, to: again, &later)
         try again.archiveAll()
@@ -165,8 +165,8 @@ import Testing
         let newest = try #require(catalogue.bases.last).number
         try Directory.removeAll(ArchiveFormat.baseDirectory(newest, in: archive))
         let refusal = try #require(error { try restoreHere(nil) })
-        #expect(refusal.message.contains("no commits between versions 20 and 210"), "\(refusal)")
-        #expect(refusal.remedy?.contains("--version 20") == true, "\(refusal)")
+        expect(refusal.message.contains("no commits between versions 20 and 210"), "\(refusal)")
+        expectEqual(refusal.remedy?.contains("--version 20"), true, "\(refusal)")
         try expectRestored(model, upTo: 20, from: archive, to: restored)
     }
 
@@ -188,7 +188,7 @@ import Testing
             try commit(start...(start + 9), to: archived, &model)
             try archived.archiveAll()
         }
-        #expect(try ArchiveCatalogue(archive).files.count >= 5)
+        try expect(ArchiveCatalogue(archive).files.count >= 5)
         try archived.close()
         for version in [1, 15, 60] as [UInt64] {
             try expectRestored(model, upTo: version, from: archive, to: restored)
@@ -198,14 +198,14 @@ import Testing
         let bytes = Files.read(last)
         for length in [0, 50, RecordHeader.byteCount, bytes.count - 1] {
             Files.write(Array(bytes.prefix(length)), to: last)
-            #expect(try ArchiveCatalogue(archive).problems == [])
+            try expectEqual(ArchiveCatalogue(archive).problems, [])
             try expectRestored(model, upTo: 45, from: archive, to: restored)
         }
         let again = try ArchivedStore(data, archive: archive)
         try again.archiveAll()
         try again.close()
         try expectRestored(model, upTo: 60, from: archive, to: restored)
-        #expect(try ArchiveCheck.run(archive) == [])
+        try expectEqual(ArchiveCheck.run(archive), [])
     }
 
     @Test func `Damaged and missing files are refused with their name and a remedy, and others still lead to a state`()
@@ -217,11 +217,11 @@ import Testing
         try archived.archiveAll()
         let base = try #require(try ArchiveCatalogue(archive).bases.last)
         try commit(11...1_500, to: archived, &model, bytes: 1_000)
-        #expect(archived.archiver.flush())
+        expect(archived.archiver.flush())
         try commit(1_501...1_600, to: archived, &model, bytes: 1_000)
         try archived.close()
         let files = try ArchiveCatalogue(archive).files
-        #expect(files.count >= 2)
+        expect(files.count >= 2)
         let records = ArchiveFormat.recordFile(files[files.count - 1].number, in: archive)
         let baseFiles = ["BASE"] + base.parts.map(\.path)
         let paths = baseFiles.map { "\(ArchiveFormat.baseDirectory(base.number, in: archive))/\($0)" } + [records]
@@ -232,16 +232,16 @@ import Testing
                 var damaged = bytes
                 damaged[random.below(bytes.count)] ^= UInt8(1 << random.below(8))
                 Files.write(damaged, to: path)
-                #expect(try ArchiveCheck.run(archive).contains { $0.file == path && $0.remedy != nil })
+                try expect(ArchiveCheck.run(archive).contains { $0.file == path && $0.remedy != nil })
                 if path.hasSuffix("BASE") {
                     // The archive has all commits since the store was new, so another way leads there.
                     try expectRestored(model, upTo: 1_600, from: archive, to: restored)
                     continue
                 }
                 let found = error { try restoreHere() }
-                #expect(found?.code == .corrupt && found?.file == path, "\(path): \(String(describing: found))")
-                #expect(found?.remedy?.contains("hearth archive check") == true)
-                #expect(!FileManager.default.fileExists(atPath: restored))
+                expect(found?.code == .corrupt && found?.file == path, "\(path): \(String(describing: found))")
+                expectEqual(found?.remedy?.contains("hearth archive check"), true)
+                expect(!FileManager.default.fileExists(atPath: restored))
             }
             Files.write(bytes, to: path)
         }
@@ -251,8 +251,8 @@ import Testing
         Files.write(damaged, to: records)
         try expectRestored(model, upTo: 700, from: archive, to: restored)
         Files.remove(ArchiveFormat.recordFile(files[0].number, in: archive))
-        #expect(try ArchiveCheck.run(archive) != [])
-        #expect(error { try restoreHere(700) }?.code != nil)
+        try expect(ArchiveCheck.run(archive) != [])
+        expect(error { try restoreHere(700) }?.code != nil)
         try expectRestored(model, upTo: base.version.microseconds, from: archive, to: restored)
     }
 
@@ -262,29 +262,30 @@ import Testing
         try commit(1...10, to: archived, &model)
         try archived.archiveAll()
         let older = directory.path(of: "older")
-        #expect(archived.archiver.flush())
+        expect(archived.archiver.flush())
         Files.copyTree(data, to: older)
-        #expect(error { _ = try ArchivedStore(directory.path(of: "second"), archive: archive) }?.code == .locked)
+        expectEqual(error { _ = try ArchivedStore(directory.path(of: "second"), archive: archive) }?.code, .locked)
         try commit(11...20, to: archived, &model)
-        #expect(try archived.store.engine.fork(to: directory.path(of: "fork")) == 0)
+        try expectEqual(archived.store.engine.fork(to: directory.path(of: "fork")), 0)
         try archived.close()
         try restoreHere()
         for other in ["fork", "restored", "new"] {
             let refusal = error { _ = try ArchivedStore(directory.path(of: other), archive: archive) }
-            #expect(refusal?.message.contains("of another store") == true, "\(other)")
-            #expect(refusal?.remedy?.contains("name a new one") == true)
+            expectEqual(refusal?.message.contains("of another store"), true, "\(other)")
+            expectEqual(refusal?.remedy?.contains("name a new one"), true)
         }
         // An older copy of the directory lacks commits, and then has others.
-        #expect(error { _ = try ArchivedStore(older, archive: archive) }?.remedy?.contains("restore it") == true)
+        expectEqual(error { _ = try ArchivedStore(older, archive: archive) }?.remedy?.contains("restore it"), true)
         do {
             let store = try Store(older, ArchivedStore.options)
             for version in 11...30 as ClosedRange<UInt64> { try store.commit(version, [.put("other", "\(version)")]) }
         }
-        #expect(error { _ = try ArchivedStore(older, archive: archive) }?.message.contains("another commit 20") == true)
+        expectEqual(
+            error { _ = try ArchivedStore(older, archive: archive) }?.message.contains("another commit 20"), true)
         let again = try ArchivedStore(data, archive: archive)
         try again.close()
-        #expect(error { _ = try ArchivedStore(data, archive: "\(data)/archive") }?.code == .inputOutput)
-        #expect(error { _ = try ArchivedStore(data, archive: directory.path) }?.code == .inputOutput)
+        expectEqual(error { _ = try ArchivedStore(data, archive: "\(data)/archive") }?.code, .inputOutput)
+        expectEqual(error { _ = try ArchivedStore(data, archive: directory.path) }?.code, .inputOutput)
     }
 
     /// The disk with the archive is not mounted: its place is empty.
@@ -305,16 +306,16 @@ import Testing
         try unmounting(archive) {
             archived = try ArchivedStore(data, archive: archive)
             try commit(11...20, to: archived, &model)
-            #expect(!archived.archiver.flush())
-            #expect(archived.archiver.statistics.failure?.message.contains("is not there now") == true)
-            #expect(!Directory.exists("\(archive)/ARCHIVE"))
+            expect(!archived.archiver.flush())
+            expectEqual(archived.archiver.statistics.failure?.message.contains("is not there now"), true)
+            expect(!Directory.exists("\(archive)/ARCHIVE"))
         }
         try archived.archiveAll()
-        #expect(archived.archiver.flush())
+        expect(archived.archiver.flush())
         // The lock is that of the archive, and not of its empty place.
-        #expect(error { _ = try ArchivedStore(directory.path(of: "second"), archive: archive) }?.code == .locked)
+        expectEqual(error { _ = try ArchivedStore(directory.path(of: "second"), archive: archive) }?.code, .locked)
         try archived.close()
-        #expect(try ArchiveCheck.run(archive) == [])
+        try expectEqual(ArchiveCheck.run(archive), [])
         try expectRestored(model, upTo: 20, from: archive, to: restored)
 
         // Another directory is chosen on purpose, and so is one whose mark was removed.
@@ -338,7 +339,7 @@ import Testing
         try commit(1...10, to: archived, &model)
         try archived.archiveAll()
         try commit(11...20, to: archived, &model)
-        #expect(archived.archiver.flush())
+        expect(archived.archiver.flush())
         try unmounting(archive) {
             // Another base is due.
             time.store(100_000_000_000, ordering: .relaxed)
@@ -346,14 +347,14 @@ import Testing
                 _ = archived.archiver.flush()
                 return archived.archiver.statistics.failures > 0
             }
-            #expect(try Directory.names(in: archive) == [])
+            try expectEqual(Directory.names(in: archive), [])
         }
         try waitUntil("the base is made") {
             _ = archived.archiver.flush()
             return archived.archiver.statistics.bases == 2
         }
         try archived.close()
-        #expect(try ArchiveCheck.run(archive) == [])
+        try expectEqual(ArchiveCheck.run(archive), [])
     }
 
     @Test func `What is older than the retention is removed, and the rest can be restored`() throws {
@@ -373,15 +374,15 @@ import Testing
         }
         try archived.close()
         let catalogue = try ArchiveCatalogue(archive)
-        #expect(catalogue.bases.count <= 2)
-        #expect(catalogue.files.first?.number ?? 0 > 1)
+        expect(catalogue.bases.count <= 2)
+        expect(catalogue.files.first?.number ?? 0 > 1)
         let first = try #require(catalogue.bases.first).version.microseconds
-        #expect(first > 800)
+        expect(first > 800)
         try expectRestored(model, upTo: first, from: archive, to: restored)
         try expectRestored(model, upTo: 1_000, from: archive, to: restored)
-        #expect(error { try restoreHere(first - 1) }?.message.contains("begins with version \(first)") == true)
-        #expect(try ArchiveCheck.run(archive) == [])
-        #expect(try ArchiveRetention.pruneUnused(archive, before: .max).bases == catalogue.bases.count - 1)
+        expectEqual(error { try restoreHere(first - 1) }?.message.contains("begins with version \(first)"), true)
+        try expectEqual(ArchiveCheck.run(archive), [])
+        try expectEqual(ArchiveRetention.pruneUnused(archive, before: .max).bases, catalogue.bases.count - 1)
         try expectRestored(model, upTo: 1_000, from: archive, to: restored)
     }
 
@@ -409,21 +410,21 @@ import Testing
             try waitForBases(count)
         }
         let kept = try ArchiveCatalogue(archive).bases
-        #expect(kept.count >= 2)
+        expect(kept.count >= 2)
         // Each base removes what is too old.
         time.add(365 * day, ordering: .relaxed)
         elapsed.add(SettledTime.windowMilliseconds - 1, ordering: .relaxed)
         try commit(201...210, to: archived, &model)
         try waitForBases(3)
-        #expect(try ArchiveCatalogue(archive).bases.starts(with: kept))
+        try expect(ArchiveCatalogue(archive).bases.starts(with: kept))
         time.subtract(365 * day, ordering: .relaxed)
         try commit(211...220, to: archived, &model)
         try waitForBases(4)
-        #expect(try ArchiveCatalogue(archive).bases.starts(with: kept))
+        try expect(ArchiveCatalogue(archive).bases.starts(with: kept))
         pass(days: 30)
         try commit(221...230, to: archived, &model)
         try waitForBases(5)
-        #expect(try !ArchiveCatalogue(archive).bases.starts(with: kept))
+        try expect(!ArchiveCatalogue(archive).bases.starts(with: kept))
         try archived.close()
         try expectRestored(model, upTo: 230, from: archive, to: restored)
     }
@@ -433,14 +434,14 @@ import Testing
         try archiveWithBases(&model, clock: 50).close()
         let bases = try ArchiveCatalogue(archive).bases
         let newest = try #require(bases.last).version.microseconds
-        #expect(newest > 100)
+        expect(newest > 100)
         // The last of those from before the time stays. How many there are depends on when they were made.
         let early = bases.count { !$0.isEmpty && $0.version.microseconds <= 49 }
-        #expect(try ArchiveRetention.prune(archive, before: 49).bases == max(early - 1, 0))
-        #expect(try ArchiveRetention.prune(archive, before: 60).bases > 0)
-        #expect(try ArchiveCatalogue(archive).bases.map(\.version.microseconds) == [newest])
+        try expectEqual(ArchiveRetention.prune(archive, before: 49).bases, max(early - 1, 0))
+        try expect(ArchiveRetention.prune(archive, before: 60).bases > 0)
+        try expectEqual(ArchiveCatalogue(archive).bases.map(\.version.microseconds), [newest])
         try expectRestored(model, upTo: newest, from: archive, to: restored)
-        #expect(try ArchiveCheck.run(archive) == [])
+        try expectEqual(ArchiveCheck.run(archive), [])
     }
 
     @Test func `A base whose description cannot be looked at is neither removed nor written over`() throws {
@@ -451,7 +452,7 @@ import Testing
         let bytes = Files.read(description)
         Files.remove(description)
         // A link to itself stands for a mount that does not answer.
-        #expect(symlink(description, description) == 0)
+        expectEqual(symlink(description, description), 0)
         let archived = try ArchivedStore(data, archive: archive) { settings in
             settings.clock = { 1_000_000 }
             settings.baseMilliseconds = 0
@@ -462,12 +463,12 @@ import Testing
             return archived.archiver.statistics.bases > 0
         }
         try archived.close()
-        #expect(archived.events.count { if case .damaged = $0 { true } else { false } } == 1)
-        #expect(Files.names(in: ArchiveFormat.baseDirectory(newest.number, in: archive)) == ["BASE", "runs"])
+        expectEqual(archived.events.count { if case .damaged = $0 { true } else { false } }, 1)
+        expectEqual(Files.names(in: ArchiveFormat.baseDirectory(newest.number, in: archive)), ["BASE", "runs"])
         Files.remove(description)
         Files.write(bytes, to: description)
-        #expect(try ArchiveCatalogue(archive).bases.contains { $0 == newest })
-        #expect(try ArchiveCheck.run(archive) == [])
+        try expect(ArchiveCatalogue(archive).bases.contains { $0 == newest })
+        try expectEqual(ArchiveCheck.run(archive), [])
         try expectRestored(model, upTo: newest.version.microseconds, from: archive, to: restored)
     }
 
@@ -509,7 +510,7 @@ import Testing
                     isPruned = true
                     for (path, bytes) in zip(later, contents) { Files.write(bytes, to: path) }
                     do {
-                        #expect(try ArchiveRetention.prune(archive, before: .max).bases > 0)
+                        try expect(ArchiveRetention.prune(archive, before: .max).bases > 0)
                     } catch {
                         Issue.record("the archive cannot be pruned: \(error)")
                     }
@@ -524,19 +525,19 @@ import Testing
         let saved = directory.path(of: "saved")
         Files.copyTree(archive, to: saved)
         let outcome = try restorePruned(upTo: newest)
-        #expect(outcome.version.microseconds == newest && outcome.baseVersion.microseconds == newest)
+        expect(outcome.version.microseconds == newest && outcome.baseVersion.microseconds == newest)
         let store = try Store(restored, .small)
-        #expect(try store.scan(to: [0xF0]) == model.entries([], [0xF0], at: newest, .forward))
+        try expectEqual(store.scan(to: [0xF0]), model.entries([], [0xF0], at: newest, .forward))
         try store.engine.close()
         Files.remove(restored)
 
         Files.remove(archive)
         Files.copyTree(saved, to: archive)
         let gone = error { _ = try restorePruned(upTo: newest - 1) }
-        #expect(gone?.code == .versionTooOld, "\(String(describing: gone))")
-        #expect(gone?.message.contains("begins with version \(newest)") == true)
-        #expect(gone?.message.contains("removed during the restore") == true)
-        #expect(!FileManager.default.fileExists(atPath: restored))
+        expectEqual(gone?.code, .versionTooOld, "\(String(describing: gone))")
+        expectEqual(gone?.message.contains("begins with version \(newest)"), true)
+        expectEqual(gone?.message.contains("removed during the restore"), true)
+        expect(!FileManager.default.fileExists(atPath: restored))
     }
 
     @Test func `Damaged files that no restore needs any more are removed with the others`() throws {
@@ -546,7 +547,7 @@ import Testing
         let base = try #require(catalogue.bases.first { !$0.isEmpty })
         let (first, last) = (catalogue.files[0], try #require(catalogue.files.last))
         let newest = try #require(catalogue.bases.last)
-        #expect(last.number > first.number + 2 && base != newest)
+        expect(last.number > first.number + 2 && base != newest)
         for path in [
             ArchiveFormat.recordFile(first.number + 1, in: archive),
             ArchiveFormat.baseDirectory(base.number, in: archive) + "/BASE",
@@ -555,10 +556,10 @@ import Testing
             bytes[20] ^= 1
             Files.write(bytes, to: path)
         }
-        #expect(try ArchiveCheck.run(archive).count == 2)
+        try expectEqual(ArchiveCheck.run(archive).count, 2)
         _ = try ArchiveRetention.prune(archive, before: .max)
-        #expect(try ArchiveCheck.run(archive) == [])
-        #expect(try ArchiveCatalogue(archive).bases == [newest])
+        try expectEqual(ArchiveCheck.run(archive), [])
+        try expectEqual(ArchiveCatalogue(archive).bases, [newest])
         try expectRestored(model, upTo: 400, from: archive, to: restored)
     }
 
@@ -570,12 +571,12 @@ import Testing
             if isPruned { return }
             isPruned = true
             do {
-                #expect(try ArchiveRetention.prune(archive, before: .max).bases > 0)
+                try expect(ArchiveRetention.prune(archive, before: .max).bases > 0)
             } catch {
                 Issue.record("the archive cannot be pruned: \(error)")
             }
         }
-        #expect(isPruned && problems == [])
+        expect(isPruned && problems == [])
     }
 
     @Test func `A restored directory has a new identity and a new history`() throws {
@@ -585,14 +586,14 @@ import Testing
         try archived.archiveAll()
         try archived.close()
         try restoreHere()
-        #expect(!FileManager.default.fileExists(atPath: "\(restored)/TIMELINE"))
+        expect(!FileManager.default.fileExists(atPath: "\(restored)/TIMELINE"))
         var options = EngineOptions.small
         options.clock = { 777 }
         let store = try Store(restored, options)
         guard case .embedded(let engine) = store.engine else { return }
-        #expect(engine.timelineStart.microseconds == 777)
+        expectEqual(engine.timelineStart.microseconds, 777)
         let original = try IdentityFile.read(in: data)
-        #expect(engine.identity != nil && engine.identity != original)
+        expect(engine.identity != nil && engine.identity != original)
         try store.engine.close()
     }
 }

@@ -62,7 +62,7 @@ import Testing
             model = models[0]
             for (depth, store) in stores.enumerated() {
                 let expected = models[depth].entries([], [0xF0], at: models[depth].last, .forward)
-                #expect(try store.scan(to: [0xF0]) == expected)
+                try expectEqual(store.scan(to: [0xF0]), expected)
                 if depth == 0 { continue }
                 try store.engine.close()
                 let path = directory.path(of: "fork\(depth)")
@@ -93,13 +93,13 @@ import Testing
             do {
                 _ = try ArchiveTests.restore(from: copy, to: target, upTo: version)
             } catch let error as StorageError {
-                #expect(error.file != nil && error.remedy != nil, "\(file): \(error)")
-                #expect(!FileManager.default.fileExists(atPath: target))
+                expect(error.file != nil && error.remedy != nil, "\(file): \(error)")
+                expect(!FileManager.default.fileExists(atPath: target))
                 return
             }
             let restored = try Store(target, .small)
-            #expect(
-                try restored.scan(to: [0xF0]) == model.entries([], [0xF0], at: version, .forward),
+            try expectEqual(
+                restored.scan(to: [0xF0]), model.entries([], [0xF0], at: version, .forward),
                 "\(file), version \(version)")
             try restored.engine.close()
             Files.remove(target)
@@ -123,7 +123,7 @@ import Testing
             }
             archived = try ArchivedStore(self.data, archive: self.archive)
             // A kill loses no commit, since each was acknowledged.
-            #expect(archived.store.engine.publishedVersion.microseconds == model.last)
+            expectEqual(archived.store.engine.publishedVersion.microseconds, model.last)
         }
 
         mutating func step() throws {
@@ -141,9 +141,9 @@ import Testing
         mutating func restore(_ count: Int) throws {
             try archived.archiveAll()
             let catalogue = try ArchiveCatalogue(archive)
-            #expect(catalogue.problems == [])
-            #expect(catalogue.chains.count == 1)
-            #expect(catalogue.lastVersion?.microseconds == model.last)
+            expectEqual(catalogue.problems, [])
+            expectEqual(catalogue.chains.count, 1)
+            expectEqual(catalogue.lastVersion?.microseconds, model.last)
             let first = try #require(catalogue.bases.first).version.microseconds
             for _ in 0..<count {
                 let version = first + UInt64(random.below(Int(model.last - first + 1)))
@@ -162,7 +162,7 @@ import Testing
             for _ in 0..<(Self.isSoak ? 10 : 2) { try world.damage() }
             print("archive model: round \(round), \(world.model.versions.count) commits, seed \(seed)")
         }
-        #expect(try ArchiveCheck.run(world.archive) == [])
+        try expectEqual(ArchiveCheck.run(world.archive), [])
         try world.archived.close()
     }
 
@@ -179,11 +179,11 @@ import Testing
             try archived.store.commit(version, [change])
             model.commit(version, [change])
             if version % 10 == 0 {
-                #expect(archived.archiver.flush())
+                expect(archived.archiver.flush())
                 try archived.store.engine.checkpointNow()
             }
         }
-        #expect(archived.store.engine.statistics.logSegmentsInUse <= 2)
+        expect(archived.store.engine.statistics.logSegmentsInUse <= 2)
         try archived.close()
         for version in stride(from: UInt64(1), through: 120, by: 7) {
             try expectRestored(model, upTo: version, from: archive, to: directory.path(of: "restored"))

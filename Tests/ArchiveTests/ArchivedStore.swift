@@ -117,11 +117,11 @@ func expectRestored(
     sourceLocation: SourceLocation = #_sourceLocation
 ) throws {
     let outcome = try restore(from: archive, to: target, upTo: version)
-    #expect(outcome.version.microseconds <= version, sourceLocation: sourceLocation)
+    expect(outcome.version.microseconds <= version, sourceLocation: sourceLocation)
     let restored = try Store(target, .small)
     let found = try restored.scan(to: [0xF0])
-    #expect(
-        found == model.entries([], [0xF0], at: version, .forward), "version \(version)", sourceLocation: sourceLocation)
+    expectEqual(
+        found, model.entries([], [0xF0], at: version, .forward), "version \(version)", sourceLocation: sourceLocation)
     try restored.engine.close()
     try expectClean(target, sourceLocation: sourceLocation)
     Files.remove(target)

@@ -88,14 +88,14 @@ struct AdaptiveCrashTests {
         var found: [[String]] = []
         for query in queries { found.append(try await Self.ids(query, last).sorted()) }
         await last.close()
-        #expect(adaptive.stop() == 0)
+        expectEqual(adaptive.stop(), 0)
         let scanning = try arena.start(Self.flags("off"))
         let naive = try Arena.client(of: scanning)
         for (query, results) in zip(queries, found) where query.limit == nil {
-            #expect(try await Self.ids(query, naive).sorted() == results, "seed \(random.seed)")
+            try await expectEqual(Self.ids(query, naive).sorted(), results, "seed \(random.seed)")
         }
         await naive.close()
-        #expect(scanning.stop() == 0)
+        expectEqual(scanning.stop(), 0)
         try arena.expectSound("at the end, seed \(random.seed)")
     }
 }

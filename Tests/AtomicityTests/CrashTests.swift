@@ -66,9 +66,9 @@ struct CrashTests {
             let reader = try Arena.client(of: restarted)
             for writer in writers { try await Self.expectWhole(writer, reader, "round \(round), seed \(random.seed)") }
             await reader.close()
-            if round % 2 == 0 { restarted.kill() } else { #expect(restarted.stop() == 0) }
+            if round % 2 == 0 { restarted.kill() } else { expectEqual(restarted.stop(), 0) }
         }
-        #expect(writers.allSatisfy { $0.acknowledged.load(ordering: .relaxed) > 0 })
+        expect(writers.allSatisfy { $0.acknowledged.load(ordering: .relaxed) > 0 })
     }
 
     /// Beside the automatic indexes, one over two fields and one over a group.
@@ -84,8 +84,8 @@ struct CrashTests {
         try Data(json.utf8).write(to: URL(fileURLWithPath: file))
         let server = try arena.start()
         let outcome = try Arena.indexes(["apply", file], data: arena.data)
-        #expect(outcome.status == 0, "\(outcome.errors)")
-        #expect(server.stop() == 0)
+        expectEqual(outcome.status, 0, "\(outcome.errors)")
+        expectEqual(server.stop(), 0)
     }
 
     /// Compares the replies that a writer got with what is stored; the writer continues from what is stored.
@@ -95,9 +95,9 @@ struct CrashTests {
         let reply = try await client.batchGet(
             BatchGetDocumentsRequest(database: Arena.database.description, documents: writer.current.map(Arena.name)))
         let numbers = Set(try reply.results.map { try $0.content?.integer("n") ?? 0 })
-        #expect(numbers.count == 1, "half a commit: \(numbers), \(comment)")
+        expectEqual(numbers.count, 1, "half a commit: \(numbers), \(comment)")
         let last = numbers.first ?? 0
-        #expect(
+        expect(
             (acknowledged...attempted).contains(last),
             "acknowledged \(acknowledged), found \(last), attempted \(attempted), \(comment)")
 
@@ -107,8 +107,8 @@ struct CrashTests {
             BatchGetDocumentsRequest(database: Arena.database.description, documents: entries))
         for (name, content) in journal.results {
             let number = Int64(name.split(separator: "-").last ?? "") ?? -1
-            #expect((content != nil) == (number <= last), "entry \(number) of \(last), \(comment)")
-            if let content { #expect(try content.integer("n") == number) }
+            expectEqual(content != nil, number <= last, "entry \(number) of \(last), \(comment)")
+            if let content { try expectEqual(content.integer("n"), number) }
         }
         writer.attempted.store(last, ordering: .relaxed)
         writer.acknowledged.store(last, ordering: .relaxed)
@@ -155,10 +155,11 @@ struct CrashTests {
         var acknowledged: Int64 = 0
         for task in running { acknowledged += try await task.value }
         let sum = try await client.snapshot(counters).map { try $0.integer("n") }.reduce(0, +)
-        #expect(sum == acknowledged * 2, "acknowledged \(acknowledged) commits of two increments, seed \(random.seed)")
-        #expect(acknowledged > Int64(workers))
+        expectEqual(
+            sum, acknowledged * 2, "acknowledged \(acknowledged) commits of two increments, seed \(random.seed)")
+        expect(acknowledged > Int64(workers))
         await client.close()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         try arena.expectSound()
     }
 }

@@ -120,13 +120,13 @@ struct IndexCrashTests {
 
         // What was under way comes to its end, and what has expired goes.
         let last = try arena.start(Self.flags)
-        #expect(try Arena.indexes(["apply", paths[0]], data: arena.data).status == 0)
+        try expectEqual(Arena.indexes(["apply", paths[0]], data: arena.data).status, 0)
         var listed = ""
         try await eventually("no index is being built or dropped") {
             listed = try Arena.indexes(["list"], data: arena.data).output
             return !listed.contains("BUILDING") && !listed.contains("DROPPING")
         }
-        #expect(listed.split(separator: "\n").count == 4, "\(listed)")
+        expectEqual(listed.split(separator: "\n").count, 4, "\(listed)")
         let reader = try Arena.client(of: last)
         let all = StructuredQuery(from: [CollectionSelector(collectionID: "items", allDescendants: true)])
         let found = try await reader.runQuery(RunQueryRequest(parent: Arena.database.documentsRoot, query: all))
@@ -134,7 +134,7 @@ struct IndexCrashTests {
         ordered.orderBy = [Order(field: try FieldPath("n"))]
         let indexed = try await reader.runQuery(RunQueryRequest(parent: Arena.database.documentsRoot, query: ordered))
         let numbers = try found.map { try $0.content.integer("n") }.sorted()
-        #expect(try indexed.map { try $0.content.integer("n") } == numbers && !numbers.isEmpty, "seed \(random.seed)")
+        try expect(indexed.map { try $0.content.integer("n") } == numbers && !numbers.isEmpty, "seed \(random.seed)")
         let expired = StructuredQuery(
             from: [CollectionSelector(collectionID: "expiring")],
             filter: .field(try FieldPath("until"), .lessThan, EncodedValue(.timestamp(TimestampValue(microseconds: 2))))
@@ -142,7 +142,7 @@ struct IndexCrashTests {
         let expiredRequest = RunQueryRequest(parent: Arena.database.documentsRoot, query: expired)
         try await eventually("what has expired is deleted") { try await reader.runQuery(expiredRequest).isEmpty }
         await reader.close()
-        #expect(last.stop() == 0)
+        expectEqual(last.stop(), 0)
         try arena.expectSound("at the end, seed \(random.seed)")
     }
 }

@@ -52,12 +52,12 @@ struct IsolationTests {
                     var looks = 0
                     while !isDone.isSet || looks < 5 {
                         let snapshot = try await client.snapshot(accounts).map { try $0.integer("balance") }
-                        #expect(snapshot.reduce(0, +) == 1000)
+                        expectEqual(snapshot.reduce(0, +), 1000)
                         let queried = try await client.runQuery(
                             RunQueryRequest(
                                 parent: Arena.database.documentsRoot,
                                 query: StructuredQuery(from: [CollectionSelector(collectionID: "accounts")])))
-                        #expect(try queried.map { try $0.content.integer("balance") }.reduce(0, +) == 1000)
+                        try expectEqual(queried.map { try $0.content.integer("balance") }.reduce(0, +), 1000)
                         looks += 1
                     }
                     await client.close()
@@ -73,7 +73,7 @@ struct IsolationTests {
             for reader in readers { try await reader.value }
         }
         await setUp.close()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         try arena.expectSound()
     }
 
@@ -93,9 +93,9 @@ struct IsolationTests {
                 var last: Int64 = 0
                 while !isDone.isSet {
                     let stamps = Set(try await client.snapshot(paths).map { try $0.integer("stamp") })
-                    #expect(stamps.count == 1, "half a batch: \(stamps)")
+                    expectEqual(stamps.count, 1, "half a batch: \(stamps)")
                     let stamp = stamps.first ?? -1
-                    #expect(stamp >= last, "a later read went back from \(last) to \(stamp)")
+                    expect(stamp >= last, "a later read went back from \(last) to \(stamp)")
                     last = stamp
                 }
                 await client.close()
@@ -107,7 +107,7 @@ struct IsolationTests {
         isDone.set()
         for reader in readers { try await reader.value }
         await writer.close()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         try arena.expectSound()
     }
 
@@ -140,9 +140,9 @@ struct IsolationTests {
             }
             try await group.waitForAll()
         }
-        #expect(try await setUp.snapshot(["counters/c"])[0].integer("n") == Int64(clients * rounds))
+        try await expectEqual(setUp.snapshot(["counters/c"])[0].integer("n"), Int64(clients * rounds))
         await setUp.close()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         try arena.expectSound()
     }
 
@@ -182,12 +182,12 @@ struct IsolationTests {
                 }
                 return await group.reduce(into: []) { $0.append($1) }
             }
-            for case .failure(let error) in attempts { #expect(error.code == .aborted, "\(error)") }
+            for case .failure(let error) in attempts { expectEqual(error.code, .aborted, "\(error)") }
             let remaining = try await client.runQuery(onCall).count
-            #expect(remaining >= 1, "nobody is on call after round \(round)")
+            expect(remaining >= 1, "nobody is on call after round \(round)")
         }
         await client.close()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         try arena.expectSound()
     }
 }

@@ -37,7 +37,7 @@ struct ColdRulesTests {
     private func runLoop(_ store: GuardedStore) {
         let hasRun = Monitor(false)
         store.harness.loop.loop.execute { hasRun.update { $0 = true } }
-        #expect(store.harness.loop.run { hasRun.withLock { $0 } })
+        expect(store.harness.loop.run { hasRun.withLock { $0 } })
     }
 
     private func commit(_ store: GuardedStore, _ path: String, as uid: String = "alice") throws -> TestCall {
@@ -62,14 +62,14 @@ struct ColdRulesTests {
         let allowed = try commit(store, "notes/new")
         let denied = try commit(store, "notes/new", as: "bob")
         try coldKeys.waitUntilReached()
-        #expect(try store.commit { try $0.set("open/a", Harness.fields(["n": .integer(1)])) } == .ok)
-        #expect(store.get("open/a") == .ok)
-        #expect(allowed.answer.status == nil && denied.answer.status == nil)
+        try expectEqual(store.commit { try $0.set("open/a", Harness.fields(["n": .integer(1)])) }, .ok)
+        expectEqual(store.get("open/a"), .ok)
+        expect(allowed.answer.status == nil && denied.answer.status == nil)
         coldKeys.release()
-        #expect(store.harness.loop.run { allowed.answer.status != nil && denied.answer.status != nil })
-        #expect(allowed.answer.isOK, "\(allowed.answer.text)")
-        #expect(denied.answer.status == .permissionDenied)
-        #expect(try store.count("notes/new", "n") == 1)
+        expect(store.harness.loop.run { allowed.answer.status != nil && denied.answer.status != nil })
+        expect(allowed.answer.isOK, "\(allowed.answer.text)")
+        expectEqual(denied.answer.status, .permissionDenied)
+        try expectEqual(store.count("notes/new", "n"), 1)
     }
 
     @Test
@@ -81,13 +81,13 @@ struct ColdRulesTests {
         // The second waits for the first one, the third for its rules as well.
         try commit(store, "open/a", 2, over: connection)
         try commit(store, "notes/a", 3, over: connection)
-        #expect(store.get("open/a") == .notFound)
+        expectEqual(store.get("open/a"), .notFound)
         coldKeys.release()
-        #expect(store.harness.loop.run { connection.answer.status != nil })
+        expect(store.harness.loop.run { connection.answer.status != nil })
         // A commit after them.
         try store.set("open/later", ["n": .integer(0)])
-        #expect(try store.count("notes/a", "n") == 3)
-        #expect(try store.count("open/a", "n") == 2)
+        try expectEqual(store.count("notes/a", "n"), 3)
+        try expectEqual(store.count("open/a", "n"), 2)
     }
 
     @Test
@@ -97,8 +97,8 @@ struct ColdRulesTests {
         let commit = try commit(store, "notes/new")
         try coldKeys.waitUntilReached()
         coldKeys.release(.failure(StorageError(.corrupt, "a page is damaged")))
-        #expect(store.harness.loop.run { commit.answer.status != nil })
-        #expect(commit.answer.status == .dataLoss)
+        expect(store.harness.loop.run { commit.answer.status != nil })
+        expectEqual(commit.answer.status, .dataLoss)
     }
 
     @Test(arguments: [FirestoreMessages.Method.runQuery, .batchGetDocuments, .runAggregationQuery])
@@ -127,13 +127,13 @@ struct ColdRulesTests {
         for call in calls { store.harness.service.begin(call, request) }
         runLoop(store)
         try coldKeys.waitUntilReached()
-        #expect(store.harness.store.statistics.transactionsOpen == 2)
+        expectEqual(store.harness.store.statistics.transactionsOpen, 2)
         coldKeys.release()
-        #expect(store.harness.loop.run { calls.allSatisfy { $0.answer.status != nil } })
-        #expect(calls[0].answer.isOK, "\(calls[0].answer.text)")
-        #expect(calls[1].answer.status == .permissionDenied)
+        expect(store.harness.loop.run { calls.allSatisfy { $0.answer.status != nil } })
+        expect(calls[0].answer.isOK, "\(calls[0].answer.text)")
+        expectEqual(calls[1].answer.status, .permissionDenied)
         // That of the denied read has ended.
-        #expect(store.harness.store.statistics.transactionsOpen == 1)
+        expectEqual(store.harness.store.statistics.transactionsOpen, 1)
     }
 
     /// - Parameters:
@@ -164,7 +164,7 @@ struct ColdRulesTests {
                 runLoop(store)
                 return coldKeys.isReached
             }
-            #expect(store.harness.store.statistics.transactionsOpen == 1)
+            expectEqual(store.harness.store.statistics.transactionsOpen, 1)
             if isCancelled {
                 call.cancel()
                 coldKeys.release()
@@ -175,7 +175,7 @@ struct ColdRulesTests {
                 runLoop(store)
                 return store.harness.store.statistics.transactionsOpen == 0
             }
-            #expect(call.answer.status == (isCancelled ? .cancelled : .dataLoss))
+            expectEqual(call.answer.status, isCancelled ? .cancelled : .dataLoss)
         }
     }
 
@@ -192,12 +192,12 @@ struct ColdRulesTests {
             return call
         }
         try coldKeys.waitUntilReached()
-        #expect(store.get("open/none") == .notFound)
-        #expect(listeners.allSatisfy { !kinds($0).contains(.current) && !kinds($0).contains(.remove) })
+        expectEqual(store.get("open/none"), .notFound)
+        expect(listeners.allSatisfy { !kinds($0).contains(.current) && !kinds($0).contains(.remove) })
         coldKeys.release()
-        #expect(store.harness.loop.run { kinds(listeners[0]).contains(.current) })
-        #expect(store.harness.loop.run { kinds(listeners[1]).contains(.remove) })
-        #expect(!kinds(listeners[0]).contains(.remove) && !kinds(listeners[1]).contains(.current))
+        expect(store.harness.loop.run { kinds(listeners[0]).contains(.current) })
+        expect(store.harness.loop.run { kinds(listeners[1]).contains(.remove) })
+        expect(!kinds(listeners[0]).contains(.remove) && !kinds(listeners[1]).contains(.current))
     }
 
     @Test
@@ -210,7 +210,7 @@ struct ColdRulesTests {
         try coldKeys.waitUntilReached()
         coldKeys.release(.failure(StorageError(.corrupt, "a page is damaged")))
         // The engine in memory can read it all the same.
-        #expect(store.harness.loop.run { kinds(call).contains(.current) })
+        expect(store.harness.loop.run { kinds(call).contains(.current) })
     }
 
     private func kinds(_ listener: TestCall) -> [ListenResponse.TargetChange.Kind] {

@@ -65,12 +65,12 @@ struct GuardedListenTests {
 
         /// Waits until a target is current.
         func waitUntilCurrent(_ id: Int32) {
-            #expect(store.harness.loop.run { has(.current, id) != nil })
+            expect(store.harness.loop.run { has(.current, id) != nil })
         }
 
         /// Waits until a target is removed, and returns why.
         func waitForRemoval(_ id: Int32) -> StatusCode? {
-            #expect(store.harness.loop.run { has(.remove, id) != nil })
+            expect(store.harness.loop.run { has(.remove, id) != nil })
             return has(.remove, id)?.cause?.code
         }
 
@@ -120,10 +120,10 @@ struct GuardedListenTests {
         let listener = Listener(store)
         listener.begin(Self.note("b", 1))
         listener.add(Self.note("a", 2))
-        #expect(listener.waitForRemoval(1) == .permissionDenied)
+        expectEqual(listener.waitForRemoval(1), .permissionDenied)
         listener.waitUntilCurrent(2)
-        #expect(try listener.documents == 1)
-        #expect(listener.call.answer.status == nil)
+        try expectEqual(listener.documents, 1)
+        expectNil(listener.call.answer.status)
     }
 
     @Test
@@ -135,15 +135,15 @@ struct GuardedListenTests {
         listener.begin(Self.rooms(1))
         listener.waitUntilCurrent(1)
         try store.set("rooms/b", ["n": .integer(1)])
-        #expect(store.harness.loop.run { (try? listener.documents) == 2 })
-        #expect(
-            try store.commit(as: nil) {
+        expect(store.harness.loop.run { (try? listener.documents) == 2 })
+        try expectEqual(
+            store.commit(as: nil) {
                 try $0.set("members/alice", Harness.fields(["ok": .boolean(false)]))
                 try $0.set("rooms/c", Harness.fields(["n": .integer(1)]))
-            } == .ok)
-        #expect(listener.waitForRemoval(1) == .permissionDenied)
+            }, .ok)
+        expectEqual(listener.waitForRemoval(1), .permissionDenied)
         try store.set("rooms/d", ["n": .integer(1)])
-        #expect(try listener.documents == 2)
+        try expectEqual(listener.documents, 2)
     }
 
     @Test
@@ -166,20 +166,20 @@ struct GuardedListenTests {
         for listener in listeners { listener.waitUntilCurrent(Int32(targets)) }
         let before = try listeners.map { try $0.documents }
         // Another change in the same commit, one before the loop can have judged, and one after.
-        #expect(
-            try store.commit(as: nil) {
+        try expectEqual(
+            store.commit(as: nil) {
                 try $0.set("config/doors", Harness.fields(["open": .boolean(false)]))
                 try $0.set("rooms/b", Harness.fields(["n": .integer(2)]))
-            } == .ok)
+            }, .ok)
         let change = ContinuousClock.now
         try store.set("rooms/c", ["n": .integer(3)])
         for listener in listeners {
-            #expect(store.harness.loop.run { (try? listener.removals.count) == targets })
+            expect(store.harness.loop.run { (try? listener.removals.count) == targets })
         }
         if isSoak { print("\(streams * targets) listeners are judged after \(ContinuousClock.now - change)") }
         try store.set("rooms/d", ["n": .integer(4)])
-        #expect(try listeners.map { try $0.documents } == before)
-        for listener in listeners { #expect(try listener.removals.values.allSatisfy { $0 == .permissionDenied }) }
+        try expectEqual(listeners.map { try $0.documents }, before)
+        for listener in listeners { try expect(listener.removals.values.allSatisfy { $0 == .permissionDenied }) }
     }
 
     @Test
@@ -190,8 +190,8 @@ struct GuardedListenTests {
         listener.begin(Self.note("a", 1))
         listener.waitUntilCurrent(1)
         try store.set("notes/a", ["owner": .string("bob"), "secret": .integer(1)])
-        #expect(listener.waitForRemoval(1) == .permissionDenied)
-        #expect(try listener.documents == 1)
+        expectEqual(listener.waitForRemoval(1), .permissionDenied)
+        try expectEqual(listener.documents, 1)
     }
 
     @Test
@@ -205,7 +205,7 @@ struct GuardedListenTests {
             store.authorization.state.authenticator,
             try TestAuthorization.ruleset("match /notes/{id} { allow write; }"))
         store.harness.service.longLivedStreams.checkAccess()
-        #expect(listener.waitForRemoval(1) == .permissionDenied)
+        expectEqual(listener.waitForRemoval(1), .permissionDenied)
     }
 
     @Test
@@ -219,11 +219,11 @@ struct GuardedListenTests {
         let request = ListenRequest(database: Harness.database, .add(Self.rooms(1))).encodedBytes()
         harness.service.begin(call, request)
         harness.service.longLivedStreams.checkAccess()
-        #expect(call.answer.status == nil)
+        expectNil(call.answer.status)
         authorization.replace(try TestAuthorization.authenticator(mode: .closed), nil)
         harness.service.longLivedStreams.checkAccess()
-        #expect(harness.loop.run { call.answer.status != nil })
-        #expect(call.answer.status == .unauthenticated)
+        expect(harness.loop.run { call.answer.status != nil })
+        expectEqual(call.answer.status, .unauthenticated)
     }
 
     @Test
@@ -237,11 +237,11 @@ struct GuardedListenTests {
             call.send(Self.bytes(WriteRequestMessage(writes: writes)))
         }
         try send("made/a")
-        #expect(store.harness.loop.run { call.answer.messages.count == 2 })
+        expect(store.harness.loop.run { call.answer.messages.count == 2 })
         try send("made/a")
-        #expect(store.harness.loop.run { call.answer.status != nil })
-        #expect(call.answer.status == .permissionDenied)
-        #expect(store.get("made/a", as: nil) == .ok)
+        expect(store.harness.loop.run { call.answer.status != nil })
+        expectEqual(call.answer.status, .permissionDenied)
+        expectEqual(store.get("made/a", as: nil), .ok)
     }
 
     private static func bytes(_ message: WriteRequestMessage) -> [UInt8] {

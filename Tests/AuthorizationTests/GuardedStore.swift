@@ -9,6 +9,7 @@ import FirestoreMessages
 import FirestoreService
 import ServiceTestSupport
 import Synchronization
+import TestSupport
 import Testing
 
 /// A service under rules, with a user that the rules are about.
@@ -56,7 +57,7 @@ struct GuardedStore {
 
     /// Sets a document without regard to rules.
     func set(_ path: String, _ fields: KeyValuePairs<String, Value>) throws {
-        #expect(try commit(as: nil) { try $0.set(path, Harness.fields(fields)) } == .ok)
+        try expectEqual(commit(as: nil) { try $0.set(path, Harness.fields(fields)) }, .ok)
     }
 
     func query(_ query: StructuredQuery, as uid: String? = "alice") -> TestAnswer {

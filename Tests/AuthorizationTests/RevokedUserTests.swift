@@ -57,9 +57,9 @@ struct RevokedUserTests {
         for uid in (0..<10).map({ "user\($0)" }) {
             let authorization = try user(uid)
             // The second call is one of a caller who is known.
-            for _ in 0..<2 { #expect(status(store, authorization) == .notFound) }
+            for _ in 0..<2 { expectEqual(status(store, authorization), .notFound) }
             try revocations.revoke(uid: uid, before: .max)
-            #expect(status(store, authorization) == .unauthenticated)
+            expectEqual(status(store, authorization), .unauthenticated)
         }
     }
 
@@ -68,7 +68,7 @@ struct RevokedUserTests {
         let keys = FixedKeys(try keys())
         let store = try store(keys)
         let authorization = try user("ada")
-        for _ in 0..<2 { #expect(status(store, authorization) == .notFound) }
+        for _ in 0..<2 { expectEqual(status(store, authorization), .notFound) }
         let listener = TestCall(loop: store.harness.loop, method: .listen, authorization: authorization)
         let target = ListenTarget(.documents([Harness.name("c/x")]), id: 1)
         store.harness.service.begin(listener, ListenRequest(database: Harness.database, .add(target)).encodedBytes())
@@ -80,8 +80,8 @@ struct RevokedUserTests {
             SystemClock.microseconds() / 1_000_000 > second
         }
         streams.checkAccess()
-        #expect(status(store, authorization) == .notFound)
-        #expect(listener.answer.status == nil)
+        expectEqual(status(store, authorization), .notFound)
+        expectNil(listener.answer.status)
         keys.replace(try self.keys("another"))
         try waitUntil("the token is refused") { status(store, authorization) == .unauthenticated }
         try waitUntil("the stream ends") {
@@ -89,6 +89,6 @@ struct RevokedUserTests {
             // What the loop has to do is done before the answer.
             return status(store, authorization) == .unauthenticated && listener.answer.status != nil
         }
-        #expect(listener.answer.status == .unauthenticated)
+        expectEqual(listener.answer.status, .unauthenticated)
     }
 }

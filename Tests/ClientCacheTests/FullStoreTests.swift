@@ -50,7 +50,7 @@ struct FullStoreTests: LocalStoreFixture {
                     _ = try store.use(target: [UInt8(number & 255), UInt8(number >> 8 & 255)])
                 }
             }
-            #expect(error?.code == .resourceExhausted)
+            expectEqual(error?.code, .resourceExhausted)
         }
 
         func reopened() throws -> LocalStore {
@@ -77,7 +77,7 @@ struct FullStoreTests: LocalStoreFixture {
                     try #require(batches.count < 100)
                 }
             }
-            #expect(error?.code == .resourceExhausted)
+            expectEqual(error?.code, .resourceExhausted)
             return batches
         }
     }
@@ -99,14 +99,14 @@ struct FullStoreTests: LocalStoreFixture {
             return BatchReply(number, .acknowledged(results: [result], commitMicroseconds: number + 10))
         }
         let refusal = #expect(throws: RequestError.self) { try store.settle(replies) }
-        #expect(refusal?.code == .resourceExhausted)
-        #expect(store.allBatches.map(\.number) == [other] + batches && store.queue.map(\.number) == batches)
-        #expect(try store.staleOverlays().isEmpty && isPending(store) == true)
+        expectEqual(refusal?.code, .resourceExhausted)
+        expect(store.allBatches.map(\.number) == [other] + batches && store.queue.map(\.number) == batches)
+        try expect(store.staleOverlays().isEmpty && isPending(store) == true)
         disk.setFull(false)
         try await eventually("there is room again") { (try? store.settle(replies)) != nil }
-        #expect(try store.allBatches.isEmpty && isPending(store) == false)
+        try expect(store.allBatches.isEmpty && isPending(store) == false)
         let again = try disk.reopened()
-        #expect(try again.allBatches.isEmpty && isPending(again) == false)
+        try expect(again.allBatches.isEmpty && isPending(again) == false)
         again.close()
     }
 
@@ -120,16 +120,16 @@ struct FullStoreTests: LocalStoreFixture {
         // What a user claims is smaller than a document.
         try disk.fillWithTargets()
         let refusal = #expect(throws: RequestError.self) { try store.use(user: user) }
-        #expect(refusal?.code == .resourceExhausted)
-        #expect(!store.isUserKnown && store.queue.map(\.number) == batches)
-        #expect(try store.staleOverlays().isEmpty && isPending(store) == true)
+        expectEqual(refusal?.code, .resourceExhausted)
+        expect(!store.isUserKnown && store.queue.map(\.number) == batches)
+        try expect(store.staleOverlays().isEmpty && isPending(store) == true)
         disk.setFull(false)
         try await eventually("there is room again") { (try? store.use(user: user)) != nil }
-        #expect(store.isUserKnown && store.queue.map(\.user) == batches.map { _ in user })
+        expect(store.isUserKnown && store.queue.map(\.user) == batches.map { _ in user })
         let again = try disk.reopened()
         _ = try again.use(user: "eve")
-        #expect(try again.isQueueEmpty && isPending(again) == nil)
-        #expect(again.allBatches.map(\.user) == batches.map { _ in user })
+        try expect(again.isQueueEmpty && isPending(again) == nil)
+        expectEqual(again.allBatches.map(\.user), batches.map { _ in user })
         again.close()
     }
 
@@ -153,8 +153,8 @@ struct FullStoreTests: LocalStoreFixture {
         disk.setFull(true, after: 1)
         var changes: [LocalChange] = []
         let error = #expect(throws: RequestError.self) { try store.use(user: "ada", changing: &changes) }
-        #expect(error?.code == .resourceExhausted)
-        #expect(!changes.isEmpty && changes.count < 20)
+        expectEqual(error?.code, .resourceExhausted)
+        expect(!changes.isEmpty && changes.count < 20)
         return changes
     }
 
@@ -162,15 +162,15 @@ struct FullStoreTests: LocalStoreFixture {
     ///
     /// - Parameter user: 1 for ada, 2 for bob.
     private func expectWrites(of user: Int64, _ store: LocalStore) throws {
-        #expect(try store.staleOverlays() == [])
+        try expectEqual(store.staleOverlays(), [])
         for id in 0..<20 {
             let state = try store.state(of: Self.name("d\(id)"))
             let isOwn = id % 3 != Int(user) - 1
-            #expect(state.document?.hasPendingWrites ?? false == isOwn, "d\(id)")
-            #expect(Self.number(state) == (isOwn ? user : id % 2 == 0 ? 0 : nil), "d\(id)")
+            expectEqual(state.document?.hasPendingWrites ?? false, isOwn, "d\(id)")
+            expectEqual(Self.number(state), isOwn ? user : id % 2 == 0 ? 0 : nil, "d\(id)")
         }
         let pending = (0..<20).filter { $0 % 3 != Int(user) - 1 }
-        #expect(store.queue.count == pending.count && store.allBatches.count == 26)
+        expect(store.queue.count == pending.count && store.allBatches.count == 26)
     }
 
     @Test(arguments: ["ada", "bob"])
@@ -178,7 +178,7 @@ struct FullStoreTests: LocalStoreFixture {
         let disk = try Disk(commitBytesMax: 200_000)
         let store = disk.store
         let changes = try interrupted(disk)
-        for change in changes { #expect(try store.state(of: change.name) == change.state) }
+        for change in changes { try expectEqual(store.state(of: change.name), change.state) }
         // The server's state of documents, changed or not, is known all the same.
         #expect(throws: RequestError.self) {
             try store.enqueue(Self.request([("d0", .set(9))]), identity: Self.identity(99))
@@ -187,7 +187,7 @@ struct FullStoreTests: LocalStoreFixture {
         try await eventually("there is room again") { (try? store.use(user: user)) != nil }
         try expectWrites(of: user == "ada" ? 1 : 2, store)
         let again = try disk.reopened()
-        #expect(again.user == user)
+        expectEqual(again.user, user)
         try expectWrites(of: user == "ada" ? 1 : 2, again)
         again.close()
     }
@@ -197,7 +197,7 @@ struct FullStoreTests: LocalStoreFixture {
         let disk = try Disk(commitBytesMax: 200_000)
         _ = try interrupted(disk)
         let again = try disk.reopened()
-        #expect(again.user == "ada")
+        expectEqual(again.user, "ada")
         try expectWrites(of: 1, again)
         _ = try again.use(user: "bob")
         try expectWrites(of: 2, again)
@@ -218,12 +218,12 @@ struct FullStoreTests: LocalStoreFixture {
             replies.removeFirst((try? store.settle(replies))?.replyCount ?? 0)
             return replies.isEmpty
         }
-        #expect(store.allBatches.count == 0)
+        expectEqual(store.allBatches.count, 0)
         try await eventually("there is room again") { (try? store.use(user: "ada")) != nil }
         let again = try disk.reopened()
         for id in 0..<20 {
             let state = try again.state(of: Self.name("d\(id)"))
-            #expect(Self.number(state) == 7 && state.document?.hasPendingWrites == false)
+            expect(Self.number(state) == 7 && state.document?.hasPendingWrites == false)
         }
         again.close()
     }
@@ -253,13 +253,13 @@ struct FullStoreTests: LocalStoreFixture {
             do throws(RequestError) {
                 changes = try disk.store.enqueue(batch, identity: Self.identity(2)).changes
             } catch {
-                #expect(error.code == .resourceExhausted && disk.store.queue.count == 1 && !disk.store.isUnshown)
+                expect(error.code == .resourceExhausted && disk.store.queue.count == 1 && !disk.store.isUnshown)
                 return false
             }
             return true
         }
-        #expect(!changes.isEmpty && changes.count < 20 && disk.store.isUnshown)
-        for change in changes { #expect(try disk.store.state(of: change.name) == change.state) }
+        expect(!changes.isEmpty && changes.count < 20 && disk.store.isUnshown)
+        for change in changes { try expectEqual(disk.store.state(of: change.name), change.state) }
         #expect(throws: RequestError.self) {
             try disk.store.enqueue(Self.request([("d0", .set(9))]), identity: Self.identity(3))
         }
@@ -268,10 +268,10 @@ struct FullStoreTests: LocalStoreFixture {
 
     /// All documents show the batches of ``interruptedBatch()``.
     private func expectBatch(_ store: LocalStore) throws {
-        #expect(try store.staleOverlays() == [] && store.queue.count == 2 && !store.isUnshown)
+        try expect(store.staleOverlays() == [] && store.queue.count == 2 && !store.isUnshown)
         for id in 0..<20 {
             let state = try store.state(of: Self.name("d\(id)"))
-            #expect(Self.number(state) == (id == 3 ? 111 : 101) && state.document?.hasPendingWrites == true, "d\(id)")
+            expect(Self.number(state) == (id == 3 ? 111 : 101) && state.document?.hasPendingWrites == true, "d\(id)")
         }
     }
 
@@ -280,7 +280,7 @@ struct FullStoreTests: LocalStoreFixture {
         var (disk, changes) = try interruptedBatch()
         disk.setFull(false)
         try await eventually("there is room again") { (try? disk.store.showRest(changing: &changes)) != nil }
-        #expect(Set(changes.map(\.name)).count == 20)
+        expectEqual(Set(changes.map(\.name)).count, 20)
         try expectBatch(disk.store)
         let again = try disk.reopened()
         try expectBatch(again)
@@ -293,7 +293,7 @@ struct FullStoreTests: LocalStoreFixture {
         let again = try disk.reopened()
         try expectBatch(again)
         _ = try again.settle(again.queue.map { BatchReply($0.number, .rejected) })
-        for id in 0..<20 { #expect(try Self.number(again.state(of: Self.name("d\(id)"))) == 1) }
+        for id in 0..<20 { try expectEqual(Self.number(again.state(of: Self.name("d\(id)"))), 1) }
         again.close()
     }
 
@@ -305,7 +305,7 @@ struct FullStoreTests: LocalStoreFixture {
             _ = try disk.store.enqueue(batch, identity: Self.identity(2))
             disk.setFull(true, after: room)
             #expect(throws: RequestError.self) { try disk.store.settle([reply(1), reply(2)]) }
-            #expect(disk.store.queue.count == 2)
+            expectEqual(disk.store.queue.count, 2)
             return disk.store.isUnshown
         }
         func reply(_ number: UInt64) -> BatchReply {
@@ -321,11 +321,11 @@ struct FullStoreTests: LocalStoreFixture {
             replies.removeFirst((try? store.settle(replies))?.replyCount ?? 0)
             return replies.isEmpty
         }
-        #expect(try store.staleOverlays() == [] && store.isQueueEmpty && !store.isUnshown)
+        try expect(store.staleOverlays() == [] && store.isQueueEmpty && !store.isUnshown)
         for id in 0..<20 {
             let state = try store.state(of: Self.name("d\(id)"))
-            #expect(Self.number(state) == (isRejected ? 1 : id == 3 ? 111 : 101), "d\(id)")
-            #expect(state.document?.hasPendingWrites == false)
+            expectEqual(Self.number(state), isRejected ? 1 : id == 3 ? 111 : 101, "d\(id)")
+            expectEqual(state.document?.hasPendingWrites, false)
         }
         store.close()
     }
@@ -352,16 +352,16 @@ struct FullStoreTests: LocalStoreFixture {
             do throws(RequestError) {
                 try disk.store.load(bundle, changing: &changes)
             } catch {
-                #expect(error.code == .resourceExhausted)
+                expectEqual(error.code, .resourceExhausted)
             }
             return !changes.isEmpty && changes.count < 40
         }
-        for change in changes { #expect(try disk.store.state(of: change.name) == change.state) }
+        for change in changes { try expectEqual(disk.store.state(of: change.name), change.state) }
         let again = try disk.reopened()
-        #expect(try again.bundleCreateMicroseconds("b") == nil)
-        #expect(try again.load(bundle).count == 40 - changes.count)
-        #expect(try again.bundleCreateMicroseconds("b") == 20)
-        for id in 0..<40 { #expect(try Self.number(again.state(of: Self.name("d\(id)"))) == 1) }
+        try expectNil(again.bundleCreateMicroseconds("b"))
+        try expectEqual(again.load(bundle).count, 40 - changes.count)
+        try expectEqual(again.bundleCreateMicroseconds("b"), 20)
+        for id in 0..<40 { try expectEqual(Self.number(again.state(of: Self.name("d\(id)"))), 1) }
         again.close()
     }
 
@@ -379,8 +379,8 @@ struct FullStoreTests: LocalStoreFixture {
             from: [CollectionSelector(collectionID: "c")],
             filter: .field(try FieldPath("n"), .equal, EncodedValue(.integer(7))))
         let plan = try QueryPlan(query, parent: Array(Self.database.documentsRoot.utf8).byteSpan)
-        #expect(try Self.names(store, plan) == [Self.name("d7")])
-        #expect(!store.hasIndexWork, "there is no room for it")
+        try expectEqual(Self.names(store, plan), [Self.name("d7")])
+        expect(!store.hasIndexWork, "there is no room for it")
         disk.setFull(false)
     }
 
@@ -396,13 +396,13 @@ struct FullStoreTests: LocalStoreFixture {
         try disk.fillWithTargets()
         for _ in 0..<3 {
             let error = #expect(throws: RequestError.self) { try store.stepIndexes() }
-            #expect(error?.code == .resourceExhausted)
+            expectEqual(error?.code, .resourceExhausted)
         }
         disk.setFull(false)
         try await eventually("there is room again") { (try? store.stepIndexes()) != nil }
-        #expect(!store.hasIndexWork && store.completeIndexes == ["c (n)"])
-        #expect(try store.expectedDocumentCount() == 300 + pending)
-        #expect(try store.readEntryByteCount() == store.entryByteCount)
+        expect(!store.hasIndexWork && store.completeIndexes == ["c (n)"])
+        try expectEqual(store.expectedDocumentCount(), 300 + pending)
+        try expectEqual(store.readEntryByteCount(), store.entryByteCount)
     }
 
     @Test
@@ -421,19 +421,19 @@ struct FullStoreTests: LocalStoreFixture {
         let error = #expect(throws: RequestError.self) {
             try store.apply(updates, targets: [update], changing: &changes)
         }
-        #expect(error?.code == .resourceExhausted)
-        #expect(!changes.isEmpty && changes.count < updates.count)
+        expectEqual(error?.code, .resourceExhausted)
+        expect(!changes.isEmpty && changes.count < updates.count)
         for update in updates {
             let isStored = try store.state(of: update.name).document != nil
-            #expect(changes.contains { $0.name == update.name } == isStored)
+            expectEqual(changes.contains { $0.name == update.name }, isStored)
         }
-        #expect(try store.stored(target: [1])?.hasResult == false && store.documents(of: target.id).times.isEmpty)
+        try expect(store.stored(target: [1])?.hasResult == false && store.documents(of: target.id).times.isEmpty)
         disk.setFull(false)
         try await eventually("there is room again") {
             (try? store.apply(updates, targets: [update], changing: &changes)) != nil
         }
-        #expect(changes.map(\.name) == updates.map(\.name), "each one once")
-        #expect(try store.stored(target: [1])?.hasResult == true && store.documents(of: target.id).times.count == 100)
+        expectEqual(changes.map(\.name), updates.map(\.name), "each one once")
+        try expect(store.stored(target: [1])?.hasResult == true && store.documents(of: target.id).times.count == 100)
     }
 
     @Test
@@ -452,7 +452,7 @@ struct FullStoreTests: LocalStoreFixture {
         #expect(throws: RequestError.self) { try store.use(target: canonical) }
         disk.setFull(false)
         try await eventually("there is room again") { (try? store.collectGarbage()) != nil }
-        #expect(try store.stored(target: canonical) == nil)
-        #expect(try store.state(of: Self.name("d")) == .unknown)
+        try expectNil(store.stored(target: canonical))
+        try expectEqual(store.state(of: Self.name("d")), .unknown)
     }
 }

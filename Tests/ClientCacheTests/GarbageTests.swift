@@ -32,14 +32,14 @@ struct GarbageTests: LocalStoreFixture {
         // The first ones are read again.
         store.noteUse(of: ids[..<100].map { Self.name($0) })
         let documentBytes = store.byteCount / ids.count
-        #expect(store.isTooLarge)
+        expect(store.isTooLarge)
         let result = try store.collectGarbage()
-        #expect(!store.isTooLarge)
-        #expect(store.byteCount > 2 << 20 - 2 * documentBytes, "as little as possible goes")
+        expect(!store.isTooLarge)
+        expect(store.byteCount > 2 << 20 - 2 * documentBytes, "as little as possible goes")
         let kept = try ids.filter { try Self.isCached($0, in: store) }
-        #expect(kept.count == ids.count - result.documents)
-        #expect(kept == Array(ids[..<100]) + Array(ids[(100 + result.documents)...]))
-        #expect(try store.collectGarbage().documents == 0)
+        expectEqual(kept.count, ids.count - result.documents)
+        expectEqual(kept, Array(ids[..<100]) + Array(ids[(100 + result.documents)...]))
+        try expectEqual(store.collectGarbage().documents, 0)
     }
 
     @Test
@@ -59,10 +59,10 @@ struct GarbageTests: LocalStoreFixture {
         store.close()
         store = try Self.open(directory.path(of: "targets"), bytesMax: 1 << 20)
         let removed = try store.collectGarbage().targets
-        #expect(removed > 0)
-        #expect(try kept() == count - removed)
-        #expect(try store.stored(target: query(count - 1)) != nil, "the last ones stay")
-        #expect(try store.collectGarbage().targets == 0)
+        expect(removed > 0)
+        try expectEqual(kept(), count - removed)
+        try expect(store.stored(target: query(count - 1)) != nil, "the last ones stay")
+        try expectEqual(store.collectGarbage().targets, 0)
     }
 
     // MARK: A model
@@ -168,15 +168,15 @@ struct GarbageTests: LocalStoreFixture {
         let result = try store.collectGarbage { name in model.shown.contains { Self.name($0) == name } }
         let after = try Set(ids.filter { try isCached($0, in: store) })
         let removed = before.filter { !after.contains($0) }
-        #expect(removed.count == result.documents, place)
-        #expect(wasTooLarge || removed.isEmpty, place)
-        #expect(removed.filter { model.isKept($0) } == [], place)
+        expectEqual(removed.count, result.documents, place)
+        expect(wasTooLarge || removed.isEmpty, place)
+        expectEqual(removed.filter { model.isKept($0) }, [], place)
         let removable = after.filter { !model.isKept($0) }
-        #expect(!store.isTooLarge || removable.isEmpty, place)
+        expect(!store.isTooLarge || removable.isEmpty, place)
         let lastRemoved = removed.map { model.use(of: $0) }.max() ?? 0
-        #expect(removable.filter { model.use(of: $0) < lastRemoved } == [], place)
+        expectEqual(removable.filter { model.use(of: $0) < lastRemoved }, [], place)
         // One document less would have been too few.
-        if !removed.isEmpty { #expect(store.byteCount + store.targetByteCount + 2200 > bytesMax, place) }
+        if !removed.isEmpty { expect(store.byteCount + store.targetByteCount + 2200 > bytesMax, place) }
         for id in removed {
             model.documents[id] = nil
             model.reads[id] = nil
@@ -184,8 +184,8 @@ struct GarbageTests: LocalStoreFixture {
         // Queries whose documents have gone have gone before.
         for (number, target) in model.targets {
             let isStored = try store.stored(target: [number]) != nil
-            #expect(isStored || !target.isActive, place)
-            #expect(!isStored || target.members.isDisjoint(with: removed), place)
+            expect(isStored || !target.isActive, place)
+            expect(!isStored || target.members.isDisjoint(with: removed), place)
             if !isStored { model.targets[number] = nil }
         }
     }
@@ -217,7 +217,7 @@ struct GarbageTests: LocalStoreFixture {
             _ = try store.apply(updates)
             number += updates.count
         }
-        #expect(store.makeSpaceReclamation() == nil, "nothing was removed")
+        expectNil(store.makeSpaceReclamation(), "nothing was removed")
         _ = try store.collectGarbage()
         let reclaim = try #require(store.makeSpaceReclamation())
         let isReclaimed = Atomic(false)
@@ -235,14 +235,14 @@ struct GarbageTests: LocalStoreFixture {
             for body in due { body() }
             return isReclaimed.load(ordering: .acquiring)
         }
-        #expect(store.makeSpaceReclamation() == nil)
+        expectNil(store.makeSpaceReclamation())
         store.close()
         // The documents, and what the engine keeps for its next writes.
-        #expect(try Self.allocatedBytes(of: path) < 10 << 20)
+        try expect(Self.allocatedBytes(of: path) < 10 << 20)
         // After the store is closed there is nothing to do, and no error.
         reclaim()
         let again = try LocalStore(configuration) { _ in }
-        #expect(again.byteCount <= 2 << 20)
+        expect(again.byteCount <= 2 << 20)
         again.close()
     }
 }

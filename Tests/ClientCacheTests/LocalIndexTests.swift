@@ -46,18 +46,18 @@ struct LocalIndexTests: LocalStoreFixture {
         var store = try Self.open(path)
         _ = try store.apply(Self.documents(300))
         let (one, range) = (try Self.plan("n", .equal, .integer(7)), try Self.plan("n", .greaterThan, .integer(290)))
-        #expect(try Self.names(store, one) == [Self.name("0007")])
-        #expect(!store.hasIndexWork, "automatic creation is off")
+        try expectEqual(Self.names(store, one), [Self.name("0007")])
+        expect(!store.hasIndexWork, "automatic creation is off")
         store.createsIndexes = true
-        #expect(try Self.names(store, try Self.plan("n", .greaterThan, .integer(100))).count == 199)
-        #expect(!store.hasIndexWork, "most of what was read is a result")
-        #expect(try Self.names(store, one) == [Self.name("0007")])
-        #expect(store.hasIndexWork)
-        #expect(store.completeIndexes == [])
+        try expectEqual(Self.names(store, try Self.plan("n", .greaterThan, .integer(100))).count, 199)
+        expect(!store.hasIndexWork, "most of what was read is a result")
+        try expectEqual(Self.names(store, one), [Self.name("0007")])
+        expect(store.hasIndexWork)
+        expectEqual(store.completeIndexes, [])
         let scan = try store.explain(one)
         try Self.finish(store)
-        #expect(store.completeIndexes == ["c (n)"])
-        #expect(try store.explain(one) != scan)
+        expectEqual(store.completeIndexes, ["c (n)"])
+        try expect(store.explain(one) != scan)
         // A new, a changed, a pending and a deleted document.
         _ = try store.apply([
             Self.found("new", 295, at: 20), Self.found("0295", 7, at: 20),
@@ -65,20 +65,20 @@ struct LocalIndexTests: LocalStoreFixture {
         ])
         _ = try store.enqueue(Self.request([("0001", .set(299)), ("0298", .delete)]), identity: Self.identity(1))
         func check() throws {
-            #expect(try Self.names(store, one) == ["0007", "0295"].map(Self.name))
+            try expectEqual(Self.names(store, one), ["0007", "0295"].map(Self.name))
             let ids = ["0291", "0292", "0293", "0294", "new", "0296", "0297", "0001"]
-            #expect(try Self.names(store, range) == ids.map(Self.name))
+            try expectEqual(Self.names(store, range), ids.map(Self.name))
         }
         try check()
         store.close()
         store = try Self.open(path)
-        #expect(store.completeIndexes == ["c (n)"])
+        expectEqual(store.completeIndexes, ["c (n)"])
         try check()
         try store.removeAllIndexes()
-        #expect(store.completeIndexes == [])
+        expectEqual(store.completeIndexes, [])
         try check()
         try Self.finish(store)
-        #expect(try store.explain(one) == scan)
+        try expectEqual(store.explain(one), scan)
         try check()
         store.close()
     }
@@ -90,19 +90,19 @@ struct LocalIndexTests: LocalStoreFixture {
         _ = try store.apply(Self.documents(300))
         store.createsIndexes = true
         let plan = try Self.plan("n", .equal, .integer(7))
-        #expect(try Self.names(store, plan).count == 1)
+        try expectEqual(Self.names(store, plan).count, 1)
         try store.stepIndexes(documentsMax: 50)
         store.close()
         store = try Self.open(path)
-        #expect(store.hasIndexWork)
+        expect(store.hasIndexWork)
         _ = try store.apply([Self.found("0003", 7, at: 20)])
         try Self.finish(store)
-        #expect(store.completeIndexes == [])
+        expectEqual(store.completeIndexes, [])
         store.createsIndexes = true
-        #expect(try Self.names(store, plan) == ["0003", "0007"].map(Self.name))
+        try expectEqual(Self.names(store, plan), ["0003", "0007"].map(Self.name))
         try Self.finish(store)
-        #expect(store.completeIndexes == ["c (n)"])
-        #expect(try Self.names(store, plan) == ["0003", "0007"].map(Self.name))
+        expectEqual(store.completeIndexes, ["c (n)"])
+        try expectEqual(Self.names(store, plan), ["0003", "0007"].map(Self.name))
         store.close()
     }
 
@@ -117,21 +117,21 @@ struct LocalIndexTests: LocalStoreFixture {
         _ = try store.apply(Self.documents(300))
         let (n, digit) = (try Self.definition("n"), try Self.definition("digit"))
         try store.setIndexes([n, digit, n, try Self.definition("tags", isOfElements: true)])
-        #expect(store.completeIndexes == [])
+        expectEqual(store.completeIndexes, [])
         try Self.finish(store)
-        #expect(store.completeIndexes == ["c (digit)", "c (n)", "c (tags CONTAINS)"])
+        expectEqual(store.completeIndexes, ["c (digit)", "c (n)", "c (tags CONTAINS)"])
         let size = store.entryByteCount
-        #expect(size > 0)
-        #expect(try store.readEntryByteCount() == size)
+        expect(size > 0)
+        try expectEqual(store.readEntryByteCount(), size)
         // One stays, two go, and one of those is wanted again before it is gone.
         try store.setIndexes([n])
-        #expect(store.completeIndexes == ["c (n)"])
+        expectEqual(store.completeIndexes, ["c (n)"])
         try store.setIndexes([n, digit])
         try store.stepIndexes(documentsMax: 50)
         try Self.finish(store)
-        #expect(store.completeIndexes == ["c (digit)", "c (n)"])
-        #expect(try Self.names(store, try Self.plan("digit", .equal, .integer(3))).count == 30)
-        #expect(store.entryByteCount == size)
+        expectEqual(store.completeIndexes, ["c (digit)", "c (n)"])
+        try expectEqual(Self.names(store, try Self.plan("digit", .equal, .integer(3))).count, 30)
+        expectEqual(store.entryByteCount, size)
         // A restart during the building: the next call with the same index begins again.
         try store.setIndexes([try Self.definition("x")])
         try store.stepIndexes(documentsMax: 50)
@@ -139,14 +139,14 @@ struct LocalIndexTests: LocalStoreFixture {
         store = try Self.open(path)
         try store.setIndexes([try Self.definition("x"), digit])
         try Self.finish(store)
-        #expect(store.completeIndexes == ["c (digit)", "c (x)"])
+        expectEqual(store.completeIndexes, ["c (digit)", "c (x)"])
         let many = try (0..<150).map { try Self.definition("f\($0)") }
         try store.setIndexes(many)
         try Self.finish(store)
-        #expect(store.completeIndexes.count == LocalIndexDefinition.countMax)
+        expectEqual(store.completeIndexes.count, LocalIndexDefinition.countMax)
         try store.setIndexes([])
         try Self.finish(store)
-        #expect(store.completeIndexes == [] && store.entryByteCount == 0)
+        expect(store.completeIndexes == [] && store.entryByteCount == 0)
         store.close()
     }
 
@@ -156,24 +156,24 @@ struct LocalIndexTests: LocalStoreFixture {
         var store = try Self.open(path)
         _ = try store.apply(Self.documents(300))
         let documents = store.byteCount
-        #expect(store.entryByteCount == 0)
+        expectEqual(store.entryByteCount, 0)
         try store.setIndexes([try Self.definition("n"), try Self.definition("digit")])
         try Self.finish(store)
         let entries = store.entryByteCount
-        #expect(store.byteCount == documents && entries > 2 * 300 * 8)
+        expect(store.byteCount == documents && entries > 2 * 300 * 8)
         store.close()
         // Large enough for the documents, not for the entries too.
         store = try Self.open(path, bytesMax: documents + entries / 2)
-        #expect(store.entryByteCount == entries)
-        #expect(store.isTooLarge)
-        #expect(try store.collectGarbage().documents > 0)
-        #expect(!store.isTooLarge && store.byteCount < documents)
-        #expect(try store.readEntryByteCount() == store.entryByteCount)
+        expectEqual(store.entryByteCount, entries)
+        expect(store.isTooLarge)
+        try expect(store.collectGarbage().documents > 0)
+        expect(!store.isTooLarge && store.byteCount < documents)
+        try expectEqual(store.readEntryByteCount(), store.entryByteCount)
         store.close()
         store = try Self.open(path, bytesMax: documents)
         try store.setIndexes([])
         try Self.finish(store)
-        #expect(store.entryByteCount == 0 && !store.isTooLarge)
+        expect(store.entryByteCount == 0 && !store.isTooLarge)
         store.close()
     }
 
@@ -308,12 +308,12 @@ struct LocalIndexTests: LocalStoreFixture {
                 let explanation = try store.explain(plan)
                 if explanation.contains("IndexScan") { used += 1 }
                 let (fast, slow) = (try Self.names(store, plan), try Self.names(store, plan, usingIndexes: false))
-                #expect(fast == slow, "seed \(seed), step \(step): \(explanation)")
+                expectEqual(fast, slow, "seed \(seed), step \(step): \(explanation)")
             }
             let counted = try store.readEntryByteCount()
-            #expect(store.entryByteCount == counted, "seed \(seed), step \(step)")
+            expectEqual(store.entryByteCount, counted, "seed \(seed), step \(step)")
         }
-        #expect(used > 100, "seed \(seed): \(used) queries used an index")
+        expect(used > 100, "seed \(seed): \(used) queries used an index")
         store.close()
     }
 }

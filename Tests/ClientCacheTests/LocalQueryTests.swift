@@ -54,14 +54,14 @@ struct LocalQueryTests: LocalStoreFixture {
     {
         let store = try Self.timestamps()
         let expected = ["number", "old", "future", "first", "second", "text"]
-        #expect(try Self.ids(store, Self.query(by: Self.order(.ascending))) == expected)
-        #expect(try Self.ids(store, Self.query(by: Self.order(.descending))) == expected.reversed())
-        #expect(try Self.ids(store, Self.query(by: Self.order(.descending), limit: 3)) == ["text", "second", "first"])
+        try expectEqual(Self.ids(store, Self.query(by: Self.order(.ascending))), expected)
+        try expectEqual(Self.ids(store, Self.query(by: Self.order(.descending))), expected.reversed())
+        try expectEqual(
+            Self.ids(store, Self.query(by: Self.order(.descending), limit: 3)), ["text", "second", "first"])
         let cursor = DocumentModel.Cursor(values: [EncodedValue(Self.time(1_500))], before: true)
-        #expect(
-            try Self.ids(store, Self.query(by: Self.order(.ascending), startAt: cursor)) == [
-                "future", "first", "second", "text",
-            ])
+        try expectEqual(
+            Self.ids(store, Self.query(by: Self.order(.ascending), startAt: cursor)),
+            ["future", "first", "second", "text"])
         // What the program reads is the local time.
         let document = try #require(try store.state(of: Self.name("second")).document)
         guard case .timestamp? = Self.value(Self.at, document.fields) else {
@@ -75,14 +75,13 @@ struct LocalQueryTests: LocalStoreFixture {
         throws
     {
         let store = try Self.timestamps()
-        #expect(try Self.ids(store, Self.query(try Self.filter(.greaterThan, Self.time(0)))) == ["old", "future"])
-        #expect(
-            try Set(Self.ids(store, Self.query(try Self.filter(.notEqual, Self.time(1_000))))) == [
-                "future", "first", "second", "text", "number",
-            ])
+        try expectEqual(Self.ids(store, Self.query(try Self.filter(.greaterThan, Self.time(0)))), ["old", "future"])
+        try expectEqual(
+            Set(Self.ids(store, Self.query(try Self.filter(.notEqual, Self.time(1_000))))),
+            ["future", "first", "second", "text", "number"])
         let document = try #require(try store.state(of: Self.name("second")).document)
         let estimate = try #require(Self.value(Self.at, document.fields))
-        #expect(try Self.ids(store, Self.query(try Self.filter(.equal, estimate))) == [])
+        try expectEqual(Self.ids(store, Self.query(try Self.filter(.equal, estimate))), [])
     }
 
     @Test
@@ -94,11 +93,11 @@ struct LocalQueryTests: LocalStoreFixture {
         _ = try store.apply([Self.found("b", ["at": Self.time(5)], at: 10)])
         store.close()
         store = try Self.open(path)
-        #expect(try Self.ids(store, Self.query(by: Self.order(.ascending))) == ["b", "a"])
-        #expect(try store.staleOverlays() == [])
+        try expectEqual(Self.ids(store, Self.query(by: Self.order(.ascending))), ["b", "a"])
+        try expectEqual(store.staleOverlays(), [])
         let result = WriteResult(updateMicroseconds: 20, transformResults: [EncodedValue(Self.time(1))])
         _ = try store.acknowledge(number, results: [result], commitMicroseconds: 20)
-        #expect(try Self.ids(store, Self.query(by: Self.order(.ascending))) == ["a", "b"])
+        try expectEqual(Self.ids(store, Self.query(by: Self.order(.ascending))), ["a", "b"])
         store.close()
     }
 
@@ -114,12 +113,12 @@ struct LocalQueryTests: LocalStoreFixture {
             })
         var query = Self.query()
         query.from = [CollectionSelector(collectionID: "c", allDescendants: true)]
-        #expect(try Self.ids(store, query) == ["x", "y", "z"])
+        try expectEqual(Self.ids(store, query), ["x", "y", "z"])
         query.filter = .field(try FieldPath("n"), .greaterThan, EncodedValue(.integer(0)))
-        #expect(try Self.ids(store, query) == ["y", "z"])
+        try expectEqual(Self.ids(store, query), ["y", "z"])
         query.orderBy = [Order(field: try FieldPath("n"), direction: .descending)]
-        #expect(try Self.ids(store, query) == ["z", "y"])
+        try expectEqual(Self.ids(store, query), ["z", "y"])
         query.filter = .field(try FieldPath("n"), .equal, EncodedValue(.integer(0)))
-        #expect(try Self.ids(store, query) == ["x"])
+        try expectEqual(Self.ids(store, query), ["x"])
     }
 }

@@ -22,19 +22,19 @@ struct LocalStoreTests: LocalStoreFixture {
         _ = try store.apply([Self.found("a", 1, at: 10)])
         let (first, changes) = try store.enqueue(
             Self.request([("a", .set(2)), ("b", .set(3))]), identity: Self.identity(1))
-        #expect(Set(changes.map(\.name)) == [Self.name("a"), Self.name("b")])
-        #expect(try store.state(of: Self.name("a")).document?.hasPendingWrites == true)
+        expectEqual(Set(changes.map(\.name)), [Self.name("a"), Self.name("b")])
+        try expectEqual(store.state(of: Self.name("a")).document?.hasPendingWrites, true)
         let (second, _) = try store.enqueue(Self.request([("a", .add(5))]), identity: Self.identity(2))
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 7)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 7)
         let results = [WriteResult(updateMicroseconds: 20), WriteResult(updateMicroseconds: 20)]
         _ = try store.acknowledge(first, results: results, commitMicroseconds: 20)
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 7)
-        #expect(try store.state(of: Self.name("b")).document?.hasPendingWrites == false)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 7)
+        try expectEqual(store.state(of: Self.name("b")).document?.hasPendingWrites, false)
         _ = try store.reject(second)
         let state = try store.state(of: Self.name("a"))
-        #expect(Self.number(state) == 2)
-        #expect(state.document?.updateMicroseconds == 20)
-        #expect(store.isQueueEmpty)
+        expectEqual(Self.number(state), 2)
+        expectEqual(state.document?.updateMicroseconds, 20)
+        expect(store.isQueueEmpty)
     }
 
     @Test
@@ -43,10 +43,10 @@ struct LocalStoreTests: LocalStoreFixture {
         _ = try store.apply([Self.found("a", 1, at: 10)])
         let (number, _) = try store.enqueue(Self.request([("a", .add(5))]), identity: Self.identity(1))
         _ = try store.apply([Self.found("a", 6, at: 20)])
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 6)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 6)
         let result = WriteResult(updateMicroseconds: 20, transformResults: [EncodedValue(.integer(6))])
         _ = try store.acknowledge(number, results: [result], commitMicroseconds: 20)
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 6)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 6)
     }
 
     @Test(
@@ -60,9 +60,9 @@ struct LocalStoreTests: LocalStoreFixture {
         let store = try Self.open()
         _ = try store.apply([Self.found("a", 1, at: 10)])
         _ = try store.enqueue(Self.request(edits.map { ("a", $0) }), identity: Self.identity(1))
-        #expect(Self.number(try store.state(of: Self.name("a"))) == result)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), result)
         _ = try store.apply([Self.found("a", result, at: 20)])
-        #expect(Self.number(try store.state(of: Self.name("a"))) == result)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), result)
     }
 
     @Test
@@ -70,9 +70,9 @@ struct LocalStoreTests: LocalStoreFixture {
         let store = try Self.open()
         _ = try store.apply([RemoteUpdate(name: Self.name("a"), content: .missing(readMicroseconds: 10))])
         _ = try store.enqueue(Self.request([("a", .add(5))]), identity: Self.identity(1))
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 5)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 5)
         _ = try store.apply([Self.found("a", 5, at: 20)])
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 5)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 5)
     }
 
     @Test(arguments: [false, true])
@@ -80,13 +80,13 @@ struct LocalStoreTests: LocalStoreFixture {
         let store = try Self.open()
         let request = Self.request([("a", .add(5))], mustExist: mustExist)
         let (number, _) = try store.enqueue(request, identity: Self.identity(1))
-        #expect(Self.number(try store.state(of: Self.name("a"))) == (mustExist ? nil : 5))
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), mustExist ? nil : 5)
         // As in the Apple SDK: based on nothing, whatever the server's document has.
         _ = try store.apply([Self.found("a", 6, at: 20)])
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 5)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 5)
         let result = WriteResult(updateMicroseconds: 20, transformResults: [EncodedValue(.integer(6))])
         _ = try store.acknowledge(number, results: [result], commitMicroseconds: 20)
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 6)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 6)
     }
 
     @Test
@@ -104,7 +104,7 @@ struct LocalStoreTests: LocalStoreFixture {
             for _ in 0..<20 {
                 let other = try path()
                 let overlaps = paths.contains { $0.isPrefix(of: other) || other.isPrefix(of: $0) }
-                #expect(area.overlaps(other) == overlaps, "\(paths), \(other)")
+                expectEqual(area.overlaps(other), overlaps, "\(paths), \(other)")
             }
         }
     }
@@ -115,14 +115,14 @@ struct LocalStoreTests: LocalStoreFixture {
         _ = try store.apply([Self.found("a", 1, at: 10)])
         let (number, _) = try store.enqueue(Self.request([("a", .set(2))]), identity: Self.identity(1))
         _ = try store.acknowledge(number, results: [WriteResult(updateMicroseconds: 30)], commitMicroseconds: 30)
-        #expect(try store.apply([Self.found("a", 9, at: 20)]).isEmpty)
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 2)
-        #expect(try store.state(of: Self.name("a")).document?.isProvisional == true)
+        try expect(store.apply([Self.found("a", 9, at: 20)]).isEmpty)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 2)
+        try expectEqual(store.state(of: Self.name("a")).document?.isProvisional, true)
         _ = try store.apply([Self.found("a", 3, at: 30)])
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 3)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 3)
         _ = try store.apply([RemoteUpdate(name: Self.name("a"), content: .missing(readMicroseconds: 40))])
-        #expect(try store.state(of: Self.name("a")) == .missing(microseconds: 40, isProvisional: false))
-        #expect(try store.apply([Self.found("a", 3, at: 30)]).isEmpty)
+        try expectEqual(store.state(of: Self.name("a")), .missing(microseconds: 40, isProvisional: false))
+        try expect(store.apply([Self.found("a", 3, at: 30)]).isEmpty)
     }
 
     @Test
@@ -135,16 +135,16 @@ struct LocalStoreTests: LocalStoreFixture {
         }
         _ = try store.apply([Self.found("a", 2, at: 30)])
         // The answer to an earlier read that has come later.
-        #expect(try store.apply([older(readAt: 29)]).isEmpty)
-        #expect(try store.isNewer(Self.name("a"), than: 20))
-        #expect(try store.apply([older(readAt: 40)]).count == 1)
-        #expect(try !store.isNewer(Self.name("a"), than: 20))
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 1)
+        try expect(store.apply([older(readAt: 29)]).isEmpty)
+        try expect(store.isNewer(Self.name("a"), than: 20))
+        try expectEqual(store.apply([older(readAt: 40)]).count, 1)
+        try expect(!store.isNewer(Self.name("a"), than: 20))
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 1)
         // A known absence too.
         _ = try store.apply([RemoteUpdate(name: Self.name("b"), content: .missing(readMicroseconds: 30))])
         var found = Self.found("b", 1, at: 10)
         found.readMicroseconds = 40
-        #expect(try store.apply([found]).count == 1)
+        try expectEqual(store.apply([found]).count, 1)
     }
 
     @Test
@@ -152,15 +152,15 @@ struct LocalStoreTests: LocalStoreFixture {
     {
         let store = try Self.open()
         _ = try store.enqueue(Self.request([("a", .add(1))], mustExist: true), identity: Self.identity(1))
-        #expect(try store.state(of: Self.name("a")) == .unknown)
+        try expectEqual(store.state(of: Self.name("a")), .unknown)
         _ = try store.enqueue([0xff, 0xff], identity: Self.identity(2))
         _ = try store.enqueue(Self.request([("b", .set(1)), ("c", .delete)]), identity: Self.identity(3))
-        #expect(Self.number(try store.state(of: Self.name("b"))) == 1)
+        expectEqual(Self.number(try store.state(of: Self.name("b"))), 1)
         guard case .missing = try store.state(of: Self.name("c")) else {
             Issue.record("the deleted document is not missing")
             return
         }
-        #expect(try store.state(of: "projects/other/databases/(default)/documents/c/a") == .unknown)
+        try expectEqual(store.state(of: "projects/other/databases/(default)/documents/c/a"), .unknown)
     }
 
     @Test
@@ -170,15 +170,15 @@ struct LocalStoreTests: LocalStoreFixture {
         _ = try store.enqueue(Self.request([("a", .stamp)]), identity: Self.identity(2))
         let path = try FieldPath("at")
         let document = try #require(try store.state(of: Self.name("a")).document)
-        #expect(document.estimates == [PendingTimestamp(path: path, previous: nil)])
+        expectEqual(document.estimates, [PendingTimestamp(path: path, previous: nil)])
         let (estimate, null) = (Self.value(path, document.fields), document.fields(readingTimestampsAs: .null))
         guard case .timestamp = estimate else {
             Issue.record("the estimate is \(String(describing: estimate))")
             return
         }
-        #expect(Self.value(path, null) == .null)
+        expectEqual(Self.value(path, null), .null)
         _ = try store.enqueue(Self.request([("a", .set(2))]), identity: Self.identity(3))
-        #expect(try store.state(of: Self.name("a")).document?.estimates.isEmpty == true)
+        try expectEqual(store.state(of: Self.name("a")).document?.estimates.isEmpty, true)
     }
 
     @Test
@@ -194,8 +194,8 @@ struct LocalStoreTests: LocalStoreFixture {
                 try store.enqueue(Self.request([("a", edit)]), identity: Self.identity(UInt64(number))).number)
         }
         let last = Self.number(try store.state(of: Self.name("a")))
-        #expect(last == 100 + Int64(count))
-        #expect(try store.staleOverlays() == [])
+        expectEqual(last, 100 + Int64(count))
+        try expectEqual(store.staleOverlays(), [])
         var value: Int64 = 100
         for number in 1...200 {
             var result = WriteResult(updateMicroseconds: UInt64(number + 10))
@@ -210,16 +210,16 @@ struct LocalStoreTests: LocalStoreFixture {
             _ = try store.acknowledge(numbers[number - 1], results: [result], commitMicroseconds: UInt64(number + 10))
             // The server's listener sends the same state.
             if number % 3 == 0 { _ = try store.apply([Self.found("a", value, at: UInt64(number + 10))]) }
-            #expect(try store.staleOverlays() == [], "after \(number)")
+            try expectEqual(store.staleOverlays(), [], "after \(number)")
         }
         _ = try store.apply([Self.found("a", 5, at: 1000)])
-        #expect(try store.staleOverlays() == [])
+        try expectEqual(store.staleOverlays(), [])
         for number in stride(from: count, to: 200, by: -1) {
             _ = try store.reject(numbers[number - 1])
-            #expect(try store.staleOverlays() == [], "without \(number)")
+            try expectEqual(store.staleOverlays(), [], "without \(number)")
         }
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 5)
-        #expect(try store.state(of: Self.name("a")).document?.hasPendingWrites == false)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 5)
+        try expectEqual(store.state(of: Self.name("a")).document?.hasPendingWrites, false)
     }
 
     @Test
@@ -229,15 +229,15 @@ struct LocalStoreTests: LocalStoreFixture {
         store.beginGroup()
         let first = try store.enqueue(Self.request([("a", .set(1))]), identity: Self.identity(1)).number
         _ = try store.enqueue(Self.request([("a", .add(2))]), identity: Self.identity(2))
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 3)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 3)
         _ = try store.acknowledge(
             first, results: [WriteResult(updateMicroseconds: 10)], commitMicroseconds: 10)
         try store.endGroup()
         store.close()
         store = try Self.open(path)
-        #expect(store.queue.map(\.identity) == [Self.identity(2)])
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 3)
-        #expect(try store.staleOverlays() == [])
+        expectEqual(store.queue.map(\.identity), [Self.identity(2)])
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 3)
+        try expectEqual(store.staleOverlays(), [])
     }
 
     @Test
@@ -250,12 +250,12 @@ struct LocalStoreTests: LocalStoreFixture {
             let update = Self.found("d\(id)", ["n": .integer(1), "text": text], at: 10)
             bundle.documents[UTF8Text(update.name)] = update.content
         }
-        #expect(try store.load(bundle).count == 140)
+        try expectEqual(store.load(bundle).count, 140)
         let request = Self.request((0..<140).map { ("d\($0)", .add(1)) })
         let (number, changes) = try store.enqueue(request, identity: Self.identity(1))
-        #expect(changes.count == 140 && changes.allSatisfy { Self.number($0.state) == 2 })
-        #expect(try store.reject(number).count == 140)
-        #expect(try Self.number(store.state(of: Self.name("d139"))) == 1)
+        expect(changes.count == 140 && changes.allSatisfy { Self.number($0.state) == 2 })
+        try expectEqual(store.reject(number).count, 140)
+        try expectEqual(Self.number(store.state(of: Self.name("d139"))), 1)
     }
 
     @Test
@@ -271,15 +271,16 @@ struct LocalStoreTests: LocalStoreFixture {
         bundle.documents[UTF8Text(Self.name("gone"))] = .missing(readMicroseconds: 20)
         bundle.queries = [LocalNamedQuery(name: "q", readMicroseconds: 20, contents: [1, 2, 3])]
         let changes = try store.load(bundle)
-        #expect(Set(changes.map(\.name)) == Set(["old", "other", "gone"].map(Self.name)))
+        expectEqual(Set(changes.map(\.name)), Set(["old", "other", "gone"].map(Self.name)))
         store.close()
         store = try Self.open(path, bytesMax: 1)
-        #expect(try store.bundleCreateMicroseconds("b") == 20)
-        #expect(try store.bundleCreateMicroseconds("c") == nil)
-        #expect(try store.namedQuery("q")?.contents == [1, 2, 3])
-        #expect(try store.namedQuery("r") == nil)
-        #expect(
-            try ["old", "new", "other", "gone"].map { Self.number(try store.state(of: Self.name($0))) } == [
+        try expectEqual(store.bundleCreateMicroseconds("b"), 20)
+        try expectNil(store.bundleCreateMicroseconds("c"))
+        try expectEqual(store.namedQuery("q")?.contents, [1, 2, 3])
+        try expectNil(store.namedQuery("r"))
+        try expectEqual(
+            ["old", "new", "other", "gone"].map { Self.number(try store.state(of: Self.name($0))) },
+            [
                 2, 1, 2, nil,
             ])
         guard case .missing = try store.state(of: Self.name("gone")) else {
@@ -288,7 +289,7 @@ struct LocalStoreTests: LocalStoreFixture {
         }
         // The bundle is collected like a query that nobody listens to, and its documents after it.
         _ = try store.collectGarbage()
-        #expect(try store.state(of: Self.name("other")) == .unknown)
+        try expectEqual(store.state(of: Self.name("other")), .unknown)
     }
 
     @Test
@@ -306,11 +307,11 @@ struct LocalStoreTests: LocalStoreFixture {
             try Self.names(store, try Self.plan()).map { String($0.suffix(1)) }.sorted()
         }
         try load(["a", "b", "c"], at: 10)
-        #expect(try cached() == ["a", "b", "c"])
+        try expectEqual(cached(), ["a", "b", "c"])
         try load(["a", "d"], missing: ["c"], at: 20)
-        #expect(try cached() == ["a", "d"])
+        try expectEqual(cached(), ["a", "d"])
         try load(["d"], at: 30)
-        #expect(try cached() == ["d"])
+        try expectEqual(cached(), ["d"])
     }
 
     @Test
@@ -321,19 +322,19 @@ struct LocalStoreTests: LocalStoreFixture {
         var update = TargetUpdate(id: target.id, token: [7], snapshotMicroseconds: 10)
         update.added = [composed, decomposed].map(Self.name)
         _ = try store.apply([Self.found(composed, 1, at: 10), Self.found(decomposed, 2, at: 10)], targets: [update])
-        #expect(try store.documents(of: target.id).times.count == 2)
+        try expectEqual(store.documents(of: target.id).times.count, 2)
         let (first, _) = try store.enqueue(
             Self.request([(composed, .add(10)), (decomposed, .add(20))]), identity: Self.identity(1))
-        #expect(store.pendingNames(from: first).count == 2)
-        #expect(try Self.results(store, try Self.plan()) == [11, 22])
+        expectEqual(store.pendingNames(from: first).count, 2)
+        try expectEqual(Self.results(store, try Self.plan()), [11, 22])
         _ = try store.reject(first)
         _ = try store.enqueue(Self.request([(composed, .set(5))]), identity: Self.identity(2))
-        #expect(store.isPending(Self.name(composed)) && !store.isPending(Self.name(decomposed)))
+        expect(store.isPending(Self.name(composed)) && !store.isPending(Self.name(decomposed)))
         var bundle = LocalBundle(id: "b", createMicroseconds: 20)
         for id in [composed, decomposed] {
             bundle.documents[UTF8Text(Self.name(id))] = Self.found(id, 9, at: 20).content
         }
-        #expect(try store.load(bundle).count == 2)
+        try expectEqual(store.load(bundle).count, 2)
     }
 
     @Test
@@ -347,10 +348,10 @@ struct LocalStoreTests: LocalStoreFixture {
             let opened = try LocalStore(other) { _ in }
             Issue.record("opened, with \(try opened.state(of: "\(other.database.documentsRoot)/c/a"))")
         } catch {
-            #expect(error.code == .failedPrecondition)
-            #expect(error.message.contains("\(Self.database)"))
+            expectEqual(error.code, .failedPrecondition)
+            expect(error.message.contains("\(Self.database)"))
         }
-        #expect(Self.number(try Self.open(path).state(of: Self.name("a"))) == 1)
+        expectEqual(Self.number(try Self.open(path).state(of: Self.name("a"))), 1)
     }
 
     @Test
@@ -359,7 +360,7 @@ struct LocalStoreTests: LocalStoreFixture {
         @Sendable func use() throws {
             let store = try Self.open(path)
             _ = try store.enqueue(Self.request([("a", .set(1))]), identity: Self.identity(1))
-            #expect(Self.number(try store.state(of: Self.name("a"))) == 1)
+            expectEqual(Self.number(try store.state(of: Self.name("a"))), 1)
             store.close()
         }
         for _ in 0..<50 {
@@ -377,19 +378,19 @@ struct LocalStoreTests: LocalStoreFixture {
         DispatchQueue.concurrentPerform(iterations: 4) { _ in
             #expect(throws: Never.self) { try LocalStore.remove(directory: path) }
         }
-        #expect(!FileManager.default.fileExists(atPath: path))
+        expect(!FileManager.default.fileExists(atPath: path))
     }
 
     @Test
     func `A document may be newer than an answer without a time that it does not exist`() throws {
         let store = try Self.open()
-        #expect(try !store.isNewer(Self.name("a"), than: nil))
+        try expect(!store.isNewer(Self.name("a"), than: nil))
         _ = try store.apply([Self.found("a", 1, at: 10)])
-        #expect(try store.isNewer(Self.name("a"), than: nil))
+        try expect(store.isNewer(Self.name("a"), than: nil))
         _ = try store.enqueue(Self.request([("a", .delete)]), identity: Self.identity(1))
-        #expect(try store.isNewer(Self.name("a"), than: nil))
+        try expect(store.isNewer(Self.name("a"), than: nil))
         _ = try store.apply([RemoteUpdate(name: Self.name("a"), content: .missing(readMicroseconds: 20))])
-        #expect(try !store.isNewer(Self.name("a"), than: nil))
+        try expect(!store.isNewer(Self.name("a"), than: nil))
     }
 
     @Test
@@ -398,8 +399,8 @@ struct LocalStoreTests: LocalStoreFixture {
         _ = try store.apply((1...5).map { Self.found("d\($0)", $0, at: 10) })
         _ = try store.enqueue(
             Self.request([("d1", .set(9)), ("d2", .delete), ("new", .set(0))]), identity: Self.identity(1))
-        #expect(try Self.results(store, try Self.plan()) == [0, 3, 4, 5, 9])
-        #expect(try Self.results(store, try Self.plan(2)) == [0, 3])
+        try expectEqual(Self.results(store, try Self.plan()), [0, 3, 4, 5, 9])
+        try expectEqual(Self.results(store, try Self.plan(2)), [0, 3])
     }
 
     @Test
@@ -415,24 +416,24 @@ struct LocalStoreTests: LocalStoreFixture {
         #expect(throws: RequestError.self) { _ = try Self.open(path) }
         store.close()
         store = try Self.open(path)
-        #expect(store.queue.map(\.identity) == [Self.identity(1)])
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 6)
+        expectEqual(store.queue.map(\.identity), [Self.identity(1)])
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 6)
         let again = try store.use(target: [1, 2, 3])
-        #expect(again.token == [7])
-        #expect(again.id == target.id)
-        #expect(
-            try store.documents(of: again.id).times == [UTF8Text(Self.name("a")): 10, UTF8Text(Self.name(longID)): 10])
+        expectEqual(again.token, [7])
+        expectEqual(again.id, target.id)
+        try expectEqual(
+            store.documents(of: again.id).times, [UTF8Text(Self.name("a")): 10, UTF8Text(Self.name(longID)): 10])
         let result = WriteResult(updateMicroseconds: 20, transformResults: [EncodedValue(.integer(16))])
         _ = try store.acknowledge(store.queue[0].number, results: [result], commitMicroseconds: 20)
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 16)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 16)
         store.close()
         store = try Self.open(path)
-        #expect(store.isQueueEmpty)
-        #expect(try store.state(of: Self.name("a")).document?.isProvisional == true)
+        expect(store.isQueueEmpty)
+        try expectEqual(store.state(of: Self.name("a")).document?.isProvisional, true)
         store.close()
         try LocalStore.remove(directory: path)
         store = try Self.open(path)
-        #expect(try store.state(of: Self.name("a")) == .unknown)
+        try expectEqual(store.state(of: Self.name("a")), .unknown)
         store.close()
     }
 
@@ -453,15 +454,15 @@ struct LocalStoreTests: LocalStoreFixture {
         _ = try store.apply(updates, targets: targets)
         _ = try store.enqueue(Self.request([("d50", .add(1))]), identity: Self.identity(1))
         try store.release(target: [2])
-        #expect(store.isTooLarge)
+        expect(store.isTooLarge)
         let result = try store.collectGarbage()
-        #expect(result.documents > 0)
-        #expect(!store.isTooLarge)
+        expect(result.documents > 0)
+        expect(!store.isTooLarge)
         for number in [0, 5, 9, 50] {
-            #expect(try store.state(of: Self.name("d\(number)")).document != nil)
+            try expect(store.state(of: Self.name("d\(number)")).document != nil)
         }
         let remaining = try Self.results(store, try Self.plan()).count
-        #expect(remaining == 100 - result.documents)
+        expectEqual(remaining, 100 - result.documents)
     }
 
     @Test
@@ -474,17 +475,17 @@ struct LocalStoreTests: LocalStoreFixture {
         let (number, _) = try store.enqueue(Self.request([("c", .set(3))]), identity: Self.identity(1))
         func isCovered(_ name: String) -> Bool { name == Self.name("a") }
         try store.collectEagerly { isCovered($0) ? .covered : .none }
-        #expect(try Self.results(store, try Self.plan()) == [1, 3])
+        try expectEqual(Self.results(store, try Self.plan()), [1, 3])
         _ = try store.acknowledge(number, results: [WriteResult(updateMicroseconds: 20)], commitMicroseconds: 20)
         // The acknowledged write is shown by a listener until the server sends the document.
         try store.collectEagerly { isCovered($0) ? .covered : $0 == Self.name("c") ? .shown : .none }
-        #expect(try Self.results(store, try Self.plan()) == [1, 3])
+        try expectEqual(Self.results(store, try Self.plan()), [1, 3])
         try store.collectEagerly { isCovered($0) ? .covered : .none }
-        #expect(try Self.results(store, try Self.plan()) == [1])
+        try expectEqual(Self.results(store, try Self.plan()), [1])
         try store.release(target: [1])
         try store.collectEagerly { _ in .none }
-        #expect(try Self.results(store, try Self.plan()).isEmpty)
-        #expect(store.byteCount == 0)
+        try expect(Self.results(store, try Self.plan()).isEmpty)
+        expectEqual(store.byteCount, 0)
     }
 
     @Test
@@ -493,8 +494,8 @@ struct LocalStoreTests: LocalStoreFixture {
         for number in 0..<100 { _ = try store.use(target: [1, UInt8(number)]) }
         _ = try store.apply([Self.found("a", 1, at: 10)])
         try store.collectEagerly { _ in .none }
-        #expect(try Self.results(store, try Self.plan()).isEmpty)
-        #expect(store.eagerLookUpCount == 0)
+        try expect(Self.results(store, try Self.plan()).isEmpty)
+        expectEqual(store.eagerLookUpCount, 0)
     }
 
     // MARK: Random
@@ -583,25 +584,25 @@ struct LocalStoreTests: LocalStoreFixture {
             case 7 where isPersistent && generator.oneIn(4):
                 store.close()
                 store = try Self.open(path)
-                #expect(store.queue.map(\.number) == pending.map(\.number), "seed \(seed)")
+                expectEqual(store.queue.map(\.number), pending.map(\.number), "seed \(seed)")
             default: break
             }
-            #expect(try store.staleOverlays() == [], "seed \(seed), step \(step)")
+            try expectEqual(store.staleOverlays(), [], "seed \(seed), step \(step)")
         }
         while !pending.isEmpty {
             _ = try store.settle([model.reply(to: pending.removeFirst())])
-            #expect(try store.staleOverlays() == [], "seed \(seed)")
+            try expectEqual(store.staleOverlays(), [], "seed \(seed)")
         }
         model.time += 1
         _ = try store.apply(ids.map { Self.update($0, model) })
         for id in ids {
             let state = try store.state(of: Self.name(id))
-            #expect(Self.number(state) == model.documents[id]?.number, "seed \(seed), \(id)")
-            #expect(state.document?.hasPendingWrites ?? false == false, "seed \(seed), \(id)")
-            #expect(state.document?.isProvisional ?? false == false, "seed \(seed), \(id)")
+            expectEqual(Self.number(state), model.documents[id]?.number, "seed \(seed), \(id)")
+            expectEqual(state.document?.hasPendingWrites ?? false, false, "seed \(seed), \(id)")
+            expectEqual(state.document?.isProvisional ?? false, false, "seed \(seed), \(id)")
         }
         let expected = model.documents.values.map(\.number).sorted()
-        #expect(try Self.results(store, try Self.plan()) == expected, "seed \(seed)")
+        try expectEqual(Self.results(store, try Self.plan()), expected, "seed \(seed)")
     }
 
     private static func update(_ id: String, _ model: Model) -> RemoteUpdate {

@@ -27,21 +27,21 @@ struct LocalUsersTests: LocalStoreFixture {
         _ = try write(store, "a", .add(5), 1)
         _ = try write(store, "b", .set(7), 2)
         let changes = try store.use(user: "bob")
-        #expect(Set(changes.map(\.name)) == [Self.name("a"), Self.name("b")])
-        #expect(try number(store, "a") == 1)
-        #expect(try number(store, "b") == nil)
-        #expect(try store.state(of: Self.name("a")).document?.hasPendingWrites == false)
-        #expect(store.isQueueEmpty && store.allBatches.map(\.user) == ["ada", "ada"])
+        expectEqual(Set(changes.map(\.name)), [Self.name("a"), Self.name("b")])
+        try expectEqual(number(store, "a"), 1)
+        try expectNil(number(store, "b"))
+        try expectEqual(store.state(of: Self.name("a")).document?.hasPendingWrites, false)
+        expect(store.isQueueEmpty && store.allBatches.map(\.user) == ["ada", "ada"])
         _ = try write(store, "a", .set(100), 3)
         _ = try store.apply([Self.found("a", 2, at: 20)])
-        #expect(try number(store, "a") == 100)
+        try expectEqual(number(store, "a"), 100)
         _ = try store.use(user: "ada")
-        #expect(try number(store, "a") == 6)
-        #expect(try number(store, "b") == 7)
-        #expect(try store.staleOverlays().isEmpty)
+        try expectEqual(number(store, "a"), 6)
+        try expectEqual(number(store, "b"), 7)
+        try expect(store.staleOverlays().isEmpty)
         _ = try store.use(user: "")
-        #expect(try number(store, "a") == 2)
-        #expect(try store.use(user: "").isEmpty)
+        try expectEqual(number(store, "a"), 2)
+        try expect(store.use(user: "").isEmpty)
     }
 
     @Test
@@ -50,12 +50,12 @@ struct LocalUsersTests: LocalStoreFixture {
         _ = try store.use(user: "\u{e9}")
         _ = try write(store, "a", .set(1), 1)
         _ = try store.use(user: "e\u{301}")
-        #expect(try number(store, "a") == nil)
+        try expectNil(number(store, "a"))
         store.close()
         let again = try Self.open(directory.path)
-        #expect(again.isQueueEmpty && again.allBatches.count == 1)
+        expect(again.isQueueEmpty && again.allBatches.count == 1)
         _ = try again.use(user: "\u{e9}")
-        #expect(try number(again, "a") == 1)
+        try expectEqual(number(again, "a"), 1)
         again.close()
     }
 
@@ -63,26 +63,26 @@ struct LocalUsersTests: LocalStoreFixture {
     func `Writes from before the user is known are that user's`() throws {
         let store = try Self.open(directory.path)
         _ = try write(store, "a", .set(1), 1)
-        #expect(!store.isUserKnown)
+        expect(!store.isUserKnown)
         _ = try store.use(user: "ada")
-        #expect(store.isUserKnown)
-        #expect(try number(store, "a") == 1)
+        expect(store.isUserKnown)
+        try expectEqual(number(store, "a"), 1)
         _ = try write(store, "a", .add(1), 2)
         _ = try store.use(user: "bob")
-        #expect(try number(store, "a") == nil)
+        try expectNil(number(store, "a"))
         store.close()
         let again = try Self.open(directory.path)
-        #expect(again.user == "bob" && again.isQueueEmpty)
-        #expect(again.allBatches.map(\.user) == ["ada", "ada"])
+        expect(again.user == "bob" && again.isQueueEmpty)
+        expectEqual(again.allBatches.map(\.user), ["ada", "ada"])
         // A write of a new process, whose user is another than that of the last one.
         let number = try write(again, "a", .add(10), 3)
-        #expect(number == 3)
-        #expect(try self.number(again, "a") == 10)
+        expectEqual(number, 3)
+        try expectEqual(self.number(again, "a"), 10)
         _ = try again.use(user: "ada")
-        #expect(try self.number(again, "a") == 12)
-        #expect(again.queue.map(\.number) == [1, 2, 3])
-        #expect(again.allBatches.map(\.user) == ["ada", "ada", "ada"])
-        #expect(try again.staleOverlays().isEmpty)
+        try expectEqual(self.number(again, "a"), 12)
+        expectEqual(again.queue.map(\.number), [1, 2, 3])
+        expectEqual(again.allBatches.map(\.user), ["ada", "ada", "ada"])
+        try expect(again.staleOverlays().isEmpty)
         again.close()
     }
 
@@ -98,7 +98,7 @@ struct LocalUsersTests: LocalStoreFixture {
             let again = try Self.open(directory.path)
             if again.user == "bob" { _ = try write(again, "a", .add(10), 2) }
             _ = try again.use(user: "ada")
-            #expect(try number(again, "a") == 12)
+            try expectEqual(number(again, "a"), 12)
             again.close()
         }
     }
@@ -114,9 +114,9 @@ struct LocalUsersTests: LocalStoreFixture {
         _ = try write(again, "b", .add(1), 3)
         _ = try write(again, "c", .set(1), 4)
         let changes = try again.use(user: "bob")
-        #expect(changes.map(\.name).sorted() == ["a", "b"].map(Self.name))
-        #expect(try ["a", "b", "c"].map { try number(again, $0) } == [nil, 1, 1])
-        #expect(try again.staleOverlays().isEmpty)
+        expectEqual(changes.map(\.name).sorted(), ["a", "b"].map(Self.name))
+        try expectEqual(["a", "b", "c"].map { try number(again, $0) }, [nil, 1, 1])
+        try expect(again.staleOverlays().isEmpty)
         again.close()
     }
 
@@ -130,20 +130,20 @@ struct LocalUsersTests: LocalStoreFixture {
         for (sequence, id) in [(1 as UInt64, "a"), (2, "b")] {
             let store = try Self.open(directory.path)
             _ = try write(store, id, .set(5), sequence)
-            #expect(try number(store, "a") == 5 && !store.isUserKnown)
+            try expect(number(store, "a") == 5 && !store.isUserKnown)
             store.close()
         }
         var store = try Self.open(directory.path)
-        #expect(try number(store, "a") == 5 && number(store, "b") == 5)
+        try expect(number(store, "a") == 5 && number(store, "b") == 5)
         _ = try store.use(user: user)
-        #expect(try number(store, "a") == 5 && number(store, "b") == 5)
-        #expect(store.queue.map(\.user) == [user, user])
+        try expect(number(store, "a") == 5 && number(store, "b") == 5)
+        expectEqual(store.queue.map(\.user), [user, user])
         store.close()
         // From then on nobody else gets them.
         store = try Self.open(directory.path)
         _ = try store.use(user: "eve")
-        #expect(try number(store, "a") == nil && number(store, "b") == nil)
-        #expect(store.isQueueEmpty && store.allBatches.map(\.user) == [user, user])
+        try expect(number(store, "a") == nil && number(store, "b") == nil)
+        expect(store.isQueueEmpty && store.allBatches.map(\.user) == [user, user])
         store.close()
     }
 
@@ -159,10 +159,10 @@ struct LocalUsersTests: LocalStoreFixture {
             writes.set(Self.name("d\(id)"), fields: fields)
             _ = try store.enqueue(writes.request(), identity: Self.identity(UInt64(id)))
         }
-        #expect(try store.use(user: "bob").count == 140)
-        #expect(try store.state(of: Self.name("d0")) == .unknown)
-        #expect(try store.use(user: "ada").count == 140)
-        #expect(try store.state(of: Self.name("d139")).document?.hasPendingWrites == true)
+        try expectEqual(store.use(user: "bob").count, 140)
+        try expectEqual(store.state(of: Self.name("d0")), .unknown)
+        try expectEqual(store.use(user: "ada").count, 140)
+        try expectEqual(store.state(of: Self.name("d139")).document?.hasPendingWrites, true)
     }
 
     @Test
@@ -172,9 +172,9 @@ struct LocalUsersTests: LocalStoreFixture {
             let number = try write(earlier, "a", .set(1), sequence)
             earlier.close()
             let store = try Self.open(directory.path)
-            #expect(try self.number(store, "a") == 1)
+            try expectEqual(self.number(store, "a"), 1)
             _ = try store.use(user: user)
-            #expect(store.queue.map(\.user) == [user])
+            expectEqual(store.queue.map(\.user), [user])
             _ = try store.reject(number)
             store.close()
         }
@@ -192,14 +192,14 @@ struct LocalUsersTests: LocalStoreFixture {
         let settled = try store.settle([
             BatchReply(first, .acknowledged(results: result, commitMicroseconds: 20))
         ])
-        #expect(settled.changes.isEmpty)
-        #expect(try number(store, "a") == 3)
-        #expect(store.allBatches.map(\.number) == [2, 3])
+        expect(settled.changes.isEmpty)
+        try expectEqual(number(store, "a"), 3)
+        expectEqual(store.allBatches.map(\.number), [2, 3])
         store.close()
         let again = try Self.open(directory.path)
-        #expect(again.allBatches.map(\.number) == [2, 3])
+        expectEqual(again.allBatches.map(\.number), [2, 3])
         _ = try again.use(user: "ada")
-        #expect(try number(again, "a") == 2)
+        try expectEqual(number(again, "a"), 2)
         again.close()
     }
 
@@ -227,8 +227,8 @@ struct LocalUsersTests: LocalStoreFixture {
                 sequence += 1
                 _ = try write(store, id, random.next() % 2 == 0 ? .set(Int64(round)) : .add(3), sequence)
             }
-            #expect(try store.staleOverlays().isEmpty, "seed \(seed), round \(round)")
-            #expect(store.queue.allSatisfy { $0.user == store.user } || !store.isUserKnown)
+            try expect(store.staleOverlays().isEmpty, "seed \(seed), round \(round)")
+            expect(store.queue.allSatisfy { $0.user == store.user } || !store.isUserKnown)
         }
         store.close()
     }

@@ -42,10 +42,10 @@ struct SettlingTests: LocalStoreFixture {
         let applied = try Self.applications(store) {
             for (index, number) in numbers.enumerated() {
                 _ = try store.settle([Self.reply(number, value: Int64(index + 1))])
-                #expect(Self.number(try store.state(of: Self.name("a"))) == 500)
+                expectEqual(Self.number(try store.state(of: Self.name("a"))), 500)
             }
         }
-        #expect(applied <= 500, "one batch for each acknowledgement")
+        expect(applied <= 500, "one batch for each acknowledgement")
     }
 
     @Test(arguments: [false, true])
@@ -58,14 +58,14 @@ struct SettlingTests: LocalStoreFixture {
             if hasRejection { replies[50] = BatchReply(replies[50].number, .rejected) }
             let applied = try Self.applications(store) {
                 let settled = try store.settle(replies + replies)
-                #expect(settled.changes.count == 1)
-                #expect(settled.acknowledgedNames == [Self.name("a")])
+                expectEqual(settled.changes.count, 1)
+                expectEqual(settled.acknowledgedNames, [Self.name("a")])
             }
-            #expect(applied <= 400 - group * 100)
-            #expect(try store.staleOverlays() == [])
+            expect(applied <= 400 - group * 100)
+            try expectEqual(store.staleOverlays(), [])
         }
-        #expect(store.isQueueEmpty)
-        #expect(try store.state(of: Self.name("a")) == .unknown)
+        expect(store.isQueueEmpty)
+        try expectEqual(store.state(of: Self.name("a")), .unknown)
     }
 
     @Test
@@ -87,16 +87,16 @@ struct SettlingTests: LocalStoreFixture {
         while !replies.isEmpty {
             let settled = try store.settle(replies)
             try #require(settled.replyCount > 0)
-            #expect(settled.changes.count == settled.replyCount)
+            expectEqual(settled.changes.count, settled.replyCount)
             replies.removeFirst(settled.replyCount)
             changed += settled.changes.map(\.name)
             commits += 1
-            #expect(store.queue.map(\.number) == replies.map(\.number))
-            #expect(try store.staleOverlays() == [])
+            expectEqual(store.queue.map(\.number), replies.map(\.number))
+            try expectEqual(store.staleOverlays(), [])
         }
-        #expect(commits > 2 && commits < ids.count, "\(commits) commits")
-        #expect(changed == ids.map(Self.name))
-        #expect(try Self.results(store, try Self.plan()) == [Int64](repeating: 2, count: ids.count))
+        expect(commits > 2 && commits < ids.count, "\(commits) commits")
+        expectEqual(changed, ids.map(Self.name))
+        try expectEqual(Self.results(store, try Self.plan()), [Int64](repeating: 2, count: ids.count))
     }
 
     @Test
@@ -105,22 +105,22 @@ struct SettlingTests: LocalStoreFixture {
         var store = try Self.open(path)
         let numbers = try Self.enqueue(2, to: store)
         _ = try store.settle([Self.reply(numbers[0], value: 1)])
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 2)
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 2)
         store.close()
         store = try Self.open(path)
-        #expect(Self.number(try store.state(of: Self.name("a"))) == 2)
-        #expect(try store.staleOverlays() == [])
+        expectEqual(Self.number(try store.state(of: Self.name("a"))), 2)
+        try expectEqual(store.staleOverlays(), [])
         _ = try store.settle([Self.reply(numbers[1], value: 2)])
         let partial = try #require(try store.state(of: Self.name("a")).document)
-        #expect(Self.number(.found(partial)) == 2)
-        #expect(partial.isPartial && partial.isProvisional && !partial.hasPendingWrites)
+        expectEqual(Self.number(.found(partial)), 2)
+        expect(partial.isPartial && partial.isProvisional && !partial.hasPendingWrites)
         store.close()
         store = try Self.open(path)
         // A read that began before the commits has the whole document.
         _ = try store.apply([Self.found("a", 7, at: 5)])
         let whole = try #require(try store.state(of: Self.name("a")).document)
-        #expect(Self.number(.found(whole)) == 7)
-        #expect(!whole.isPartial)
+        expectEqual(Self.number(.found(whole)), 7)
+        expect(!whole.isPartial)
         store.close()
     }
 
@@ -130,9 +130,9 @@ struct SettlingTests: LocalStoreFixture {
         var numbers = try Self.enqueue(1, to: store)
         numbers.append(try store.enqueue(Self.request([("a", .set(5))]), identity: Self.identity(2)).number)
         _ = try store.settle([Self.reply(numbers[0], value: 1), Self.reply(numbers[1], value: 5)])
-        #expect(try store.state(of: Self.name("a")).document?.isPartial == false)
+        try expectEqual(store.state(of: Self.name("a")).document?.isPartial, false)
         let last = try store.enqueue(Self.request([("a", .delete)]), identity: Self.identity(3)).number
         _ = try store.settle([Self.reply(last, value: 6)])
-        #expect(try store.state(of: Self.name("a")) == .missing(microseconds: 16, isProvisional: true))
+        try expectEqual(store.state(of: Self.name("a")), .missing(microseconds: 16, isProvisional: true))
     }
 }

@@ -51,19 +51,19 @@ import Testing
         let fixture = Fixture()
         for sequence in 1...3 as ClosedRange<UInt64> {
             let segment = try fixture.next()
-            #expect(segment.sequence == sequence)
-            #expect(segment.byteCount == Self.usualBytes)
+            expectEqual(segment.sequence, sequence)
+            expectEqual(segment.byteCount, Self.usualBytes)
             let bytes = Files.read(fixture.directory.path(of: LogFormat.fileName(sequence: sequence)))
-            #expect(bytes.count == segment.byteCount)
+            expectEqual(bytes.count, segment.byteCount)
             // The header, and after it zeros that need no new blocks when frames are written.
-            #expect(bytes[..<LogFormat.pageBytes].contains { $0 != 0 })
-            #expect(bytes[LogFormat.pageBytes...].allSatisfy { $0 == 0 })
+            expect(bytes[..<LogFormat.pageBytes].contains { $0 != 0 })
+            expect(bytes[LogFormat.pageBytes...].allSatisfy { $0 == 0 })
         }
         try waitUntil("the next segment is ready") { fixture.pool.counts.spare == 1 }
-        #expect(fixture.pool.counts.inUse == 3)
-        #expect(fixture.pool.firstUnwritten == 4)
+        expectEqual(fixture.pool.counts.inUse, 3)
+        expectEqual(fixture.pool.firstUnwritten, 4)
         try fixture.stop()
-        #expect(fixture.files == (1...4).map { LogFormat.fileName(sequence: $0) })
+        expectEqual(fixture.files, (1...4).map { LogFormat.fileName(sequence: $0) })
     }
 
     @Test func `Each segment has its own nonce, also in a recycled file`() throws {
@@ -74,7 +74,7 @@ import Testing
             nonces.insert(segment.nonce)
             fixture.pool.release(before: segment.sequence)
         }
-        #expect(nonces.count == 6)
+        expectEqual(nonces.count, 6)
         try fixture.stop()
     }
 
@@ -93,9 +93,9 @@ import Testing
         try waitUntil("the third segment is ready") { fixture.pool.counts.spare == 1 }
         isFull.store(true, ordering: .releasing)
         for sequence in 3...4 as ClosedRange<UInt64> {
-            #expect(try fixture.next().sequence == sequence)
+            try expectEqual(fixture.next().sequence, sequence)
         }
-        #expect(fixture.pool.counts.inUse == 2)
+        expectEqual(fixture.pool.counts.inUse, 2)
         try fixture.stop()
     }
 
@@ -118,18 +118,18 @@ import Testing
         _ = try fixture.next()
         for _ in 0..<3 {
             let deletes = try fixture.next(byteCount: 2 * LogFormat.pageBytes, mayUseReserve: true)
-            #expect(deletes.byteCount == reserveBytes)
-            #expect(fixture.pool.bytesReserved == 0)
+            expectEqual(deletes.byteCount, reserveBytes)
+            expectEqual(fixture.pool.bytesReserved, 0)
             // There is no space for another one.
             let before = refusals.load(ordering: .relaxed)
             try waitUntil("no space was found") { refusals.load(ordering: .relaxed) >= before + 3 }
             // A checkpoint releases what is before it: the next commit goes there.
             fixture.pool.release(before: deletes.sequence)
             let usual = try fixture.next()
-            #expect(usual.byteCount == Self.usualBytes)
+            expectEqual(usual.byteCount, Self.usualBytes)
             fixture.pool.release(before: usual.sequence)
             try waitForReserve()
-            #expect(try fixture.next().byteCount == Self.usualBytes)
+            try expectEqual(fixture.next().byteCount, Self.usualBytes)
         }
         try fixture.stop()
     }
@@ -148,10 +148,10 @@ import Testing
                 fixture.pool.counts.spare > 0 && fixture.pool.firstUnwritten > segment.sequence
             }
         }
-        #expect(fixture.pool.counts.inUse == 1)
-        #expect(created.load(ordering: .relaxed) <= 4)
+        expectEqual(fixture.pool.counts.inUse, 1)
+        expect(created.load(ordering: .relaxed) <= 4)
         try fixture.stop()
-        #expect(fixture.files.count <= 4)
+        expect(fixture.files.count <= 4)
     }
 
     @Test func `The segment that is being written is never taken back`() throws {
@@ -159,9 +159,9 @@ import Testing
         _ = try fixture.next()
         let second = try fixture.next()
         fixture.pool.release(before: second.sequence + 100)
-        #expect(fixture.pool.counts.inUse == 1)
+        expectEqual(fixture.pool.counts.inUse, 1)
         try fixture.stop()
-        #expect(fixture.files.contains(LogFormat.fileName(sequence: second.sequence)))
+        expect(fixture.files.contains(LogFormat.fileName(sequence: second.sequence)))
     }
 
     @Test func `More files than spares allowed are removed, and trimming leaves one`() throws {
@@ -174,7 +174,7 @@ import Testing
         try waitUntil("one free file is left") { fixture.files.count == 1 + 1 + 1 }
         try fixture.stop()
         fixture.pool.removeFree()
-        #expect(fixture.files.count == 2)
+        expectEqual(fixture.files.count, 2)
     }
 
     @Test func `A giant group gets a segment of its size; what is ready and too small stays in the sequence`() throws {
@@ -182,11 +182,11 @@ import Testing
         let first = try fixture.next()
         try waitUntil("the second is ready") { fixture.pool.counts.spare == 1 }
         let giant = try fixture.next(byteCount: 5 * Self.usualBytes + 1)
-        #expect(giant.sequence == first.sequence + 2)
-        #expect(giant.byteCount >= 5 * Self.usualBytes + 1 && giant.byteCount % LogFormat.pageBytes == 0)
+        expectEqual(giant.sequence, first.sequence + 2)
+        expect(giant.byteCount >= 5 * Self.usualBytes + 1 && giant.byteCount % LogFormat.pageBytes == 0)
         // Afterwards segments have the usual size again, and the giant file is not kept.
         let after = try fixture.next()
-        #expect(after.byteCount == Self.usualBytes && after.sequence == giant.sequence + 1)
+        expect(after.byteCount == Self.usualBytes && after.sequence == giant.sequence + 1)
         fixture.pool.release(before: after.sequence)
         try waitUntil("the giant file is removed") {
             fixture.files.allSatisfy { name in
@@ -203,15 +203,15 @@ import Testing
             operation == .allocateSegment && isFull.load(ordering: .acquiring) ? ENOSPC : 0
         }
         let error = #expect(throws: StorageError.self) { try fixture.next() }
-        #expect(error?.code == .full)
-        #expect(fixture.files.isEmpty)
+        expectEqual(error?.code, .full)
+        expect(fixture.files.isEmpty)
         isFull.store(false, ordering: .releasing)
         var segment: LogSegment?
         try waitUntil("a segment is given again") {
             segment = try? fixture.next()
             return segment != nil
         }
-        #expect(segment?.sequence == 1)
+        expectEqual(segment?.sequence, 1)
         try fixture.stop()
     }
 
@@ -232,7 +232,7 @@ import Testing
         try entered.wait(until: "the segment is being prepared")
         fixture.pool.stop()
         try answered.wait(until: "the waiting thread gets its segment")
-        #expect(refused.withLock { $0?.code } == .closed)
+        expectEqual(refused.withLock { $0?.code }, .closed)
         mayGoOn.signal()
         try fixture.stop()
         #expect(throws: StorageError.self) { try fixture.next() }

@@ -75,13 +75,13 @@ private final class OpenLog {
         let group = appender.seal()
         if !onLogThread {
             let version = try appender.synchronize(group)
-            #expect(version.microseconds == records.last?.version)
+            expectEqual(version.microseconds, records.last?.version)
             return
         }
         let result = Monitor<Result<CommitVersion, StorageError>?>(nil)
         appender.synchronize(group) { outcome in result.withLock { $0 = outcome } }
         appender.waitUntilIdle()
-        #expect(try result.withLock { $0 }?.get().microseconds == records.last?.version)
+        try expectEqual(result.withLock { $0 }?.get().microseconds, records.last?.version)
     }
 
     func position(after version: UInt64) -> LogPosition { log.position(after: CommitVersion(microseconds: version)) }
@@ -117,7 +117,7 @@ extension LogRecords {
                 seen.append(Seen(version: version, bytes: Bytes(bytes[offset..<(offset + length)])))
                 offset += length
             }
-            #expect(seen.count - before == groupCount && seen.last?.version == version.microseconds)
+            expect(seen.count - before == groupCount && seen.last?.version == version.microseconds)
         }
         return seen
     }
@@ -138,25 +138,25 @@ extension LogRecords {
         do {
             let open = try OpenLog(directory.path)
             let following = open.reader(after: 0)
-            #expect(try following.take() == [])
+            try expectEqual(following.take(), [])
             for start in stride(from: 0, to: 60, by: 3) {
                 try open.commit(Array(all[start..<(start + 3)]), onLogThread: onLogThread)
-                #expect(try following.take() == Array(all[start..<(start + 3)]))
+                try expectEqual(following.take(), Array(all[start..<(start + 3)]))
             }
-            #expect(open.log.durableVersion.microseconds == 60)
-            #expect(open.allOutcomes == stride(from: 3, through: 60, by: 3).map { "\($0)" })
-            #expect(open.log.statistics.segmentsInUse > 3)
+            expectEqual(open.log.durableVersion.microseconds, 60)
+            expectEqual(open.allOutcomes, stride(from: 3, through: 60, by: 3).map { "\($0)" })
+            expect(open.log.statistics.segmentsInUse > 3)
             for version in 0...61 {
-                #expect(try open.reader(after: UInt64(version)).take() == Array(all.dropFirst(version)))
-                #expect(try open.reader(after: UInt64(version)).takeGroups() == Array(all.dropFirst(version)))
+                try expectEqual(open.reader(after: UInt64(version)).take(), Array(all.dropFirst(version)))
+                try expectEqual(open.reader(after: UInt64(version)).takeGroups(), Array(all.dropFirst(version)))
             }
         }
         let again = try OpenLog(directory.path, from: 1, after: 20)
-        #expect(again.recovered == Array(all[20...]))
-        #expect(again.appender.lastVersion.microseconds == 60)
-        #expect(try again.reader(after: 7).take() == Array(all[7...]))
+        expectEqual(again.recovered, Array(all[20...]))
+        expectEqual(again.appender.lastVersion.microseconds, 60)
+        try expectEqual(again.reader(after: 7).take(), Array(all[7...]))
         try again.commit(Self.records(61...61))
-        #expect(try again.reader(after: 59).take().map(\.version) == [60, 61])
+        try expectEqual(again.reader(after: 59).take().map(\.version), [60, 61])
     }
 
     @Test
@@ -170,22 +170,22 @@ extension LogRecords {
             let contents = try WriteAheadLog.read(
                 directory.path, from: position, after: CommitVersion(microseconds: version)
             ) { seen.append(Seen(version: $0.microseconds, bytes: $1.withUnsafeBytes { Bytes($0) })) }
-            #expect(seen == Array(all[Int(version)...]))
-            #expect(contents.records == 40 - Int(version) && contents.lastVersion.microseconds == 40)
+            expectEqual(seen, Array(all[Int(version)...]))
+            expect(contents.records == 40 - Int(version) && contents.lastVersion.microseconds == 40)
         }
         let inUse = open.log.statistics.segmentsInUse
         open.log.trim(before: open.position(after: 25))
-        #expect(open.log.statistics.segmentsInUse < inUse)
-        #expect(open.log.start == open.position(after: 25))
-        #expect(try open.reader(after: 25).take() == Array(all[25...]))
+        expect(open.log.statistics.segmentsInUse < inUse)
+        expectEqual(open.log.start, open.position(after: 25))
+        try expectEqual(open.reader(after: 25).take(), Array(all[25...]))
         let error = #expect(throws: StorageError.self) { try open.reader(after: 3).take() }
-        #expect(error?.code == .versionTooOld)
+        expectEqual(error?.code, .versionTooOld)
         open.log.trim(before: open.position(after: 40))
         // The segment being written stays.
-        #expect(open.log.statistics.segmentsInUse == 1)
-        #expect(try open.reader(after: 40).take() == [])
+        expectEqual(open.log.statistics.segmentsInUse, 1)
+        try expectEqual(open.reader(after: 40).take(), [])
         try open.commit(Self.records(41...42))
-        #expect(try open.reader(after: 40).take() == Self.records(41...42))
+        try expectEqual(open.reader(after: 40).take(), Self.records(41...42))
     }
 
     @Test
@@ -196,27 +196,27 @@ extension LogRecords {
             open.log.trim(before: open.log.trimPosition(after: CommitVersion(microseconds: version)))
         }
         open.log.hold(.archive, after: CommitVersion(microseconds: 40))
-        #expect(!open.log.isHeld)
+        expect(!open.log.isHeld)
         for record in all { try open.commit([record]) }
         open.log.hold(.follower(7), after: CommitVersion(microseconds: 20))
         open.log.hold(.follower(8), after: CommitVersion(microseconds: 30))
-        #expect(open.log.isHeld)
+        expect(open.log.isHeld)
         trim(after: 40)
-        #expect(try open.reader(after: 20).take() == Array(all[20...]))
+        try expectEqual(open.reader(after: 20).take(), Array(all[20...]))
         // One that has gone may come back.
         open.log.leave(.follower(7), stream: 0)
         trim(after: 40)
-        #expect(try open.reader(after: 20).take() == Array(all[20...]))
+        try expectEqual(open.reader(after: 20).take(), Array(all[20...]))
         open.log.hold(.follower(7), after: CommitVersion(microseconds: 40))
         trim(after: 40)
-        #expect(try open.reader(after: 30).take() == Array(all[30...]))
-        #expect(try open.log.base().microseconds > 20)
+        try expectEqual(open.reader(after: 30).take(), Array(all[30...]))
+        try expect(open.log.base().microseconds > 20)
         // Beyond the bound it is trimmed all the same.
         for record in Self.records(41...100, bytes: 2_000) { try open.commit([record]) }
         open.log.hold(.archive, after: CommitVersion(microseconds: 100))
         trim(after: 100)
         let error = #expect(throws: StorageError.self) { try open.reader(after: 40).take() }
-        #expect(error?.code == .versionTooOld)
+        expectEqual(error?.code, .versionTooOld)
     }
 
     @Test
@@ -233,15 +233,15 @@ extension LogRecords {
         hold(stream: 1, after: 40)
         // What the first stream has sent last did not arrive.
         hold(stream: 2, after: 30)
-        #expect(kept(atMilliseconds: 0) == [30])
+        expectEqual(kept(atMilliseconds: 0), [30])
         hold(stream: 1, after: 50)
         holds.leave(follower, stream: 1, nowMilliseconds: 0)
-        #expect(kept(atMilliseconds: LogHolds.awayMillisecondsMax) == [30])
+        expectEqual(kept(atMilliseconds: LogHolds.awayMillisecondsMax), [30])
         hold(stream: 2, after: 20)
-        #expect(kept(atMilliseconds: LogHolds.awayMillisecondsMax) == [30])
+        expectEqual(kept(atMilliseconds: LogHolds.awayMillisecondsMax), [30])
         holds.leave(follower, stream: 2, nowMilliseconds: 0)
-        #expect(kept(atMilliseconds: LogHolds.awayMillisecondsMax - 1) == [30])
-        #expect(kept(atMilliseconds: LogHolds.awayMillisecondsMax) == [])
+        expectEqual(kept(atMilliseconds: LogHolds.awayMillisecondsMax - 1), [30])
+        expectEqual(kept(atMilliseconds: LogHolds.awayMillisecondsMax), [])
     }
 
     @Test
@@ -253,25 +253,25 @@ extension LogRecords {
         }
         for record in all[..<20] { try open.commit([record]) }
         trim(after: 20)
-        #expect(open.log.isHeld)
-        #expect(try open.reader(after: 0).take() == Array(all[..<20]))
+        expect(open.log.isHeld)
+        try expectEqual(open.reader(after: 0).take(), Array(all[..<20]))
         open.log.hold(.archive, after: CommitVersion(microseconds: 12))
         // It does not go back.
         open.log.hold(.archive, after: CommitVersion(microseconds: 3))
         trim(after: 20)
-        #expect(try open.reader(after: 12).take() == Array(all[12..<20]))
-        #expect(try open.log.base().microseconds > 0)
+        try expectEqual(open.reader(after: 12).take(), Array(all[12..<20]))
+        try expect(open.log.base().microseconds > 0)
         open.log.hold(.archive, after: CommitVersion(microseconds: 20))
-        #expect(!open.log.isHeld)
+        expect(!open.log.isHeld)
         for record in all[20...] { try open.commit([record]) }
         trim(after: 25)
-        #expect(try open.reader(after: 20).take() == Array(all[20...]))
+        try expectEqual(open.reader(after: 20).take(), Array(all[20...]))
         // 17 records of 2,000 bytes take more than four segments, 20 more than five.
         for record in Self.records(41...80, bytes: 2_000) { try open.commit([record]) }
         trim(after: 80)
         let error = #expect(throws: StorageError.self) { try open.reader(after: 20).take() }
-        #expect(error?.code == .versionTooOld)
-        #expect(open.log.statistics.segmentsInUse == 1)
+        expectEqual(error?.code, .versionTooOld)
+        expectEqual(open.log.statistics.segmentsInUse, 1)
     }
 
     @Test
@@ -287,7 +287,7 @@ extension LogRecords {
         try commit(12)
         let readers = [0, 1, 5, 9].map { open.reader(after: UInt64($0)) }
         for (index, first) in [0, 1, 5, 9].enumerated() {
-            #expect(try readers[index].take(1).map(\.version) == [UInt64(first + 1)])
+            try expectEqual(readers[index].take(1).map(\.version), [UInt64(first + 1)])
         }
         // Every file has another life.
         for _ in 0..<10 {
@@ -299,14 +299,14 @@ extension LogRecords {
             let error = #expect(throws: StorageError.self) {
                 while let seen = try readers[index].take(1).first {
                     last += 1
-                    #expect(seen == Self.records(last...last, bytes: 3_000)[0])
+                    expectEqual(seen, Self.records(last...last, bytes: 3_000)[0])
                 }
             }
-            #expect(error?.code == .versionTooOld)
+            expectEqual(error?.code, .versionTooOld)
             // It stays so.
             #expect(throws: StorageError.self) { try readers[index].next() }
         }
-        #expect(try open.reader(after: version).take() == [])
+        try expectEqual(open.reader(after: version).take(), [])
     }
 
     @Test
@@ -326,14 +326,14 @@ extension LogRecords {
                 bytes[offset + place] ^= 0x20
                 Files.write(bytes, to: path)
                 let reader = open.reader(after: 0)
-                #expect(try reader.take(number) == Array(all[..<number]))
+                try expectEqual(reader.take(number), Array(all[..<number]))
                 let error = #expect(throws: StorageError.self) { try reader.next() }
-                #expect(error?.code == .corrupt && error?.file == path && error?.offset == offset)
+                expect(error?.code == .corrupt && error?.file == path && error?.offset == offset)
             }
             offset += frame.frameBytes
         }
         Files.write(whole, to: path)
-        #expect(try open.reader(after: 0).take() == all)
+        try expectEqual(open.reader(after: 0).take(), all)
     }
 
     @Test
@@ -349,21 +349,21 @@ extension LogRecords {
         }
         try open.commit(Self.records(1...2))
         let reader = open.reader(after: 0)
-        #expect(try reader.take().map(\.version) == [1, 2])
+        try expectEqual(reader.take().map(\.version), [1, 2])
         isFailing.store(true, ordering: .releasing)
         for record in Self.records(3...4) { try open.append(record) }
-        #expect(try reader.take() == [])
+        try expectEqual(reader.take(), [])
         let result = Monitor<Result<CommitVersion, StorageError>?>(nil)
         open.appender.synchronize(open.appender.seal()) { outcome in result.withLock { $0 = outcome } }
         try entered.wait(until: "the group is written, and its sync has begun")
-        #expect(open.appender.isBusy)
-        #expect(try reader.take() == [])
+        expect(open.appender.isBusy)
+        try expectEqual(reader.take(), [])
         mayEnd.signal()
         open.log.waitUntilIdle()
         #expect(throws: StorageError.self) { try result.withLock { $0 }?.get() }
-        #expect(open.allOutcomes == ["2", "failed"])
-        #expect(open.log.durableVersion.microseconds == 2)
-        #expect(try reader.take() == [])
+        expectEqual(open.allOutcomes, ["2", "failed"])
+        expectEqual(open.log.durableVersion.microseconds, 2)
+        try expectEqual(reader.take(), [])
     }
 
     @Test(arguments: CaseShare.of(UInt64(1)...12, 4))
@@ -375,7 +375,7 @@ extension LogRecords {
         var start: UInt64 = 0
         for _ in 0..<4 {
             let open = try OpenLog(directory.path, from: start, after: checkpoint)
-            #expect(open.recovered == all.filter { $0.version > checkpoint }, "seed \(seed)")
+            expectEqual(open.recovered, all.filter { $0.version > checkpoint }, "seed \(seed)")
             start = try #require(open.log.start).segment
             var followers: [(reader: LogRecords, next: Int)] = []
             for _ in 0..<60 {
@@ -401,7 +401,7 @@ extension LogRecords {
                     all += group
                 }
             }
-            #expect(try open.reader(after: checkpoint).take() == all.filter { $0.version > checkpoint })
+            try expectEqual(open.reader(after: checkpoint).take(), all.filter { $0.version > checkpoint })
         }
     }
 
@@ -409,10 +409,10 @@ extension LogRecords {
     private func follow(_ follower: inout (reader: LogRecords, next: Int), _ all: [Seen], _ count: Int) throws {
         do throws(StorageError) {
             let seen = try follower.reader.take(count)
-            #expect(seen == Array(all[follower.next...].prefix(count)))
+            expectEqual(seen, Array(all[follower.next...].prefix(count)))
             follower.next += seen.count
         } catch {
-            #expect(error.code == .versionTooOld)
+            expectEqual(error.code, .versionTooOld)
         }
     }
 
@@ -420,11 +420,11 @@ extension LogRecords {
     private func followGroups(_ follower: inout (reader: LogRecords, next: Int), _ all: [Seen], _ count: Int) throws {
         do throws(StorageError) {
             let seen = try follower.reader.takeGroups(count)
-            #expect(seen == Array(all[follower.next...].prefix(seen.count)))
-            #expect(count == 0 || !seen.isEmpty || follower.next == all.count)
+            expectEqual(seen, Array(all[follower.next...].prefix(seen.count)))
+            expect(count == 0 || !seen.isEmpty || follower.next == all.count)
             follower.next += seen.count
         } catch {
-            #expect(error.code == .versionTooOld)
+            expectEqual(error.code, .versionTooOld)
         }
     }
 }

@@ -6,6 +6,7 @@ package import Connections
 package import EventLoops
 package import NativeProtocol
 package import Server
+import TestSupport
 import Testing
 
 #if !THREAD_SANITIZER
@@ -53,7 +54,7 @@ package final class LiveServer {
     package func drain(graceMilliseconds: UInt64 = 0) {
         let done = Promise<Bool>()
         server.drain(graceMilliseconds: graceMilliseconds) { done.fulfil(true) }
-        #expect(done.wait() == true, "the server did not drain")
+        expectEqual(done.wait(), true, "the server did not drain")
     }
 
     package func stop() {

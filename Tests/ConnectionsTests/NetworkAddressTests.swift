@@ -1,6 +1,7 @@
 // Addresses and ranges of addresses.
 
 import Calls
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct NetworkAddressTests {
@@ -12,20 +13,20 @@ import Testing
     ])
     func `An address has one form`(text: String, form: String) throws {
         let address = try address(text)
-        #expect(address.description == form)
-        #expect(address.bytes.count == (form.hasPrefix("[") ? 16 : 4))
-        #expect(NetworkAddress(endpoint: form) == address)
-        #expect(NetworkAddress(endpoint: "\(form):8080") == address)
+        expectEqual(address.description, form)
+        expectEqual(address.bytes.count, form.hasPrefix("[") ? 16 : 4)
+        expectEqual(NetworkAddress(endpoint: form), address)
+        expectEqual(NetworkAddress(endpoint: "\(form):8080"), address)
     }
 
     @Test(arguments: [
         "", "unknown", "_hidden", "1.2.3", "1.2.3.4.5", "256.0.0.1", "01.2.3.4", "1.2.3.4 ", "1.2.3.4\u{0}", "[::1]",
         "::1::", "1:2:3:4:5:6:7:8:9", "12345::", "\u{661}.2.3.4", String(repeating: "1", count: 1_000_000),
     ])
-    func `Other texts are not addresses`(text: String) { #expect(NetworkAddress(text) == nil) }
+    func `Other texts are not addresses`(text: String) { expectNil(NetworkAddress(text)) }
 
     @Test(arguments: ["[::1", "[]:80", "[1.2.3.4", "a:80", ":80", "1.2.3.4:5:6", "local", "unknown"])
-    func `Other texts are not addresses with ports`(text: String) { #expect(NetworkAddress(endpoint: text) == nil) }
+    func `Other texts are not addresses with ports`(text: String) { expectNil(NetworkAddress(endpoint: text)) }
 
     @Test(arguments: [
         ("10.0.0.0/8", "10.255.0.1", true), ("10.0.0.0/8", "11.0.0.0", false), ("10.0.0.0/8", "::ffff:10.1.1.1", true),
@@ -37,21 +38,21 @@ import Testing
         ("::1", "::1", true), ("::1", "::2", false), ("::ffff:10.0.0.0/104", "10.1.1.1", true),
     ])
     func `A range has the addresses with its prefix`(range: String, text: String, isIn: Bool) throws {
-        #expect(try #require(NetworkRange(range)).contains(address(text)) == isIn)
+        try expectEqual(#require(NetworkRange(range)).contains(address(text)), isIn)
     }
 
     @Test(arguments: [
         "", "/8", "10.0.0.0/", "10.0.0.0/0", "10.0.0.0/33", "10.0.0.1/8", "::/0", "::1/129", "fe80::%eth0/64",
         "10.0.0.0/8/8", "10.0.0.0/-1", "10.0.0.0/+8", "10.0.0.0/99999999999999999999", "localhost",
     ])
-    func `Other texts are not ranges`(text: String) { #expect(NetworkRange(text) == nil) }
+    func `Other texts are not ranges`(text: String) { expectNil(NetworkRange(text)) }
 
     @Test func `Addresses of private networks are known`() throws {
         for text in ["127.0.0.1", "10.1.2.3", "172.31.0.1", "192.168.1.1", "169.254.1.1", "::1", "fd00::1", "fe80::1"] {
-            #expect(try address(text).isPrivate, "\(text)")
+            try expect(address(text).isPrivate, "\(text)")
         }
         for text in ["192.0.2.1", "172.32.0.1", "11.0.0.1", "2001:db8::1", "::", "::2"] {
-            #expect(try !address(text).isPrivate, "\(text)")
+            try expect(!address(text).isPrivate, "\(text)")
         }
     }
 
@@ -62,13 +63,13 @@ import Testing
                 address: client.flatMap { NetworkAddress($0) }
             ).countedAddress.map { "\($0)" }
         }
-        #expect(counted("10.0.0.1:80", isProxied: false) == "10.0.0.1")
-        #expect(counted("10.0.0.1:80", isProxied: true) == nil)
-        #expect(counted("198.51.100.1:80", isProxied: true) == "198.51.100.1")
-        #expect(counted("10.0.0.1:80", isProxied: true, isForwarded: true, client: "192.0.2.1") == "192.0.2.1")
-        #expect(counted("10.0.0.1:80", isProxied: true, isForwarded: true, client: "10.0.0.7") == "10.0.0.7")
-        #expect(counted("10.0.0.1:80", isProxied: true, isForwarded: true) == "10.0.0.1")
-        #expect(counted("local", isProxied: false) == nil)
+        expectEqual(counted("10.0.0.1:80", isProxied: false), "10.0.0.1")
+        expectNil(counted("10.0.0.1:80", isProxied: true))
+        expectEqual(counted("198.51.100.1:80", isProxied: true), "198.51.100.1")
+        expectEqual(counted("10.0.0.1:80", isProxied: true, isForwarded: true, client: "192.0.2.1"), "192.0.2.1")
+        expectEqual(counted("10.0.0.1:80", isProxied: true, isForwarded: true, client: "10.0.0.7"), "10.0.0.7")
+        expectEqual(counted("10.0.0.1:80", isProxied: true, isForwarded: true), "10.0.0.1")
+        expectNil(counted("local", isProxied: false))
     }
 
     @Test(
@@ -82,7 +83,7 @@ import Testing
     ) {
         for isProxied in [false, true] {
             let origin = RequestOrigin(isProxied: isProxied, isForwarded: isForwarded, peerAddress: peer)
-            #expect(origin.limitedNetwork.map { "\($0)" } == network)
+            expectEqual(origin.limitedNetwork.map { "\($0)" }, network)
         }
     }
 }

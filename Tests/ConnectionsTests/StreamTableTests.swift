@@ -22,16 +22,16 @@ import Testing
                 model[next] = step
             } else if let victim = model.keys.randomElement(using: &random) {
                 let removed = model.removeValue(forKey: victim)
-                #expect(table.remove(victim) == removed, "seed \(seed), step \(step)")
+                expectEqual(table.remove(victim), removed, "seed \(seed), step \(step)")
             }
-            #expect(table.count == model.count)
+            expectEqual(table.count, model.count)
         }
-        #expect(Set(table.streams) == Set(model.keys))
+        expectEqual(Set(table.streams), Set(model.keys))
         for (stream, value) in model {
             let found = table.position(of: stream).map { table[position: $0] }
-            #expect(found == value)
+            expectEqual(found, value)
         }
-        #expect(table.remove(next + 1) == nil)
-        #expect(!table.contains(0))
+        expectNil(table.remove(next + 1))
+        expect(!table.contains(0))
     }
 }

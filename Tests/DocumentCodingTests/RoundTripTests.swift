@@ -17,9 +17,9 @@ import Testing
         for number in 0..<200 {
             let fields = random.fields(depth: 5).withFiniteDoubles
             let bytes = try encoder.documentBytes(CodableValue(.map(fields)))
-            #expect(bytes == fields.documentBytes, "document \(number) of seed \(seed)")
+            expectEqual(bytes, fields.documentBytes, "document \(number) of seed \(seed)")
             let validity = try DocumentValidator.validate(fields: bytes.span.bytes)
-            #expect(validity.isCanonical, "document \(number) of seed \(seed)")
+            expect(validity.isCanonical, "document \(number) of seed \(seed)")
         }
     }
 
@@ -30,7 +30,7 @@ import Testing
         for number in 0..<150 {
             let fields = random.fields(depth: 5)
             let decoded = try decoder.decode(CodableValue.self, fields)
-            #expect(decoded.value == .map(fields.preferringIntegers), "document \(number) of seed \(seed)")
+            expectEqual(decoded.value, .map(fields.preferringIntegers), "document \(number) of seed \(seed)")
         }
     }
 
@@ -44,7 +44,7 @@ import Testing
             var decoded = try decoder.decode(CodableValue.self, fromDocumentBytes: bytes.span.bytes).value
             // Times below a microsecond are kept on reading.
             decoded = decoded.truncatingTimes
-            #expect(decoded == .map(fields.preferringIntegers), "document \(number) of seed \(seed)")
+            expectEqual(decoded, .map(fields.preferringIntegers), "document \(number) of seed \(seed)")
         }
     }
 
@@ -57,8 +57,8 @@ import Testing
             guard Value.map(fields).hasDistinctSwiftKeys else { continue }
             let dictionary = try DocumentFields.dictionary(from: fields.documentBytes.span.bytes, owner: nil)
             let data = try DocumentFields.set(dictionary)
-            #expect(data.fields == fields.documentBytes, "document \(number) of seed \(seed)")
-            #expect(data.mask == nil && data.transforms.isEmpty)
+            expectEqual(data.fields, fields.documentBytes, "document \(number) of seed \(seed)")
+            expect(data.mask == nil && data.transforms.isEmpty)
         }
     }
 
@@ -84,7 +84,7 @@ import Testing
                 let asDictionary = try? DocumentFields.dictionary(from: hostile.span.bytes, owner: nil)
                 // What is read completely the one way has the same fields the other way.
                 if let asDictionary, case .map(let map)? = asValue?.value, asValue?.value.hasDistinctSwiftKeys == true {
-                    #expect(Set(asDictionary.keys) == Set(map.entries.map(\.key)))
+                    expectEqual(Set(asDictionary.keys), Set(map.entries.map(\.key)))
                 }
             }
         }

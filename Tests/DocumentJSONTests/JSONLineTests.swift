@@ -54,7 +54,7 @@ struct JSONLineTests {
         ("{\"$double\":\"-Infinity\"}", .double(-.infinity)),
     ])
     func `Every type has its text`(text: String, expected: Value) throws {
-        #expect(try value(text) == expected)
+        try expectEqual(value(text), expected)
     }
 
     @Test(
@@ -73,14 +73,14 @@ struct JSONLineTests {
         ])
     func canonicalLinesComeBack(line: String) throws {
         let written = try roundTrip(line)
-        #expect(written == line)
-        #expect(try roundTrip(written) == written)
+        expectEqual(written, line)
+        try expectEqual(roundTrip(written), written)
     }
 
     @Test
     func `Members come out in the order of their names' bytes, the name first`() throws {
         let line = #"{"b":1,"é":2,"a":{"y":[{"d":1,"c":2}],"x":1},"__name__":"n","B":3}"#
-        #expect(try roundTrip(line) == #"{"__name__":"n","B":3,"a":{"x":1,"y":[{"c":2,"d":1}]},"b":1,"é":2}"#)
+        try expectEqual(roundTrip(line), #"{"__name__":"n","B":3,"a":{"x":1,"y":[{"c":2,"d":1}]},"b":1,"é":2}"#)
     }
 
     @Test(
@@ -107,7 +107,7 @@ struct JSONLineTests {
         ])
     func badLinesSayWhy(line: String, reason: String) {
         let error = #expect(throws: JSONLineError.self) { try parse(line) }
-        #expect(error?.reason.contains(reason) == true, "\(String(describing: error))")
+        expectEqual(error?.reason.contains(reason), true, "\(String(describing: error))")
     }
 
     @Test
@@ -121,12 +121,12 @@ struct JSONLineTests {
 
     @Test
     func `The id comes from __name__ or from the field named`() throws {
-        #expect(try parse(#"{"__name__":"x/y/z","a":1}"#).name == .path("x/y/z"))
-        #expect(try parse(#"{"a":1}"#).name == .none)
+        try expectEqual(parse(#"{"__name__":"x/y/z","a":1}"#).name, .path("x/y/z"))
+        try expectEqual(parse(#"{"a":1}"#).name, .none)
         let (name, fields) = try parse(#"{"b":2,"isbn":"1-2","a":1}"#, idField: "isbn")
-        #expect(name == .path("1-2"))
-        #expect(fields == ["a": 1, "b": 2, "isbn": "1-2"])
-        #expect(try parse(#"{"isbn":-7}"#, idField: "isbn").name == .path("-7"))
+        expectEqual(name, .path("1-2"))
+        expectEqual(fields, ["a": 1, "b": 2, "isbn": "1-2"])
+        try expectEqual(parse(#"{"isbn":-7}"#, idField: "isbn").name, .path("-7"))
         for bad in [
             #"{"isbn":null}"#, #"{"x":1}"#, #"{"isbn":""}"#, #"{"isbn":"a/b"}"#, #"{"__name__":"n","isbn":"i"}"#,
         ] {
@@ -139,6 +139,6 @@ struct JSONLineTests {
         var parser = JSONLineParser(database: database)
         let bytes = Array("{\"a\":\"".utf8) + [0xC3, 0x28] + Array("\"}".utf8)
         let error = #expect(throws: JSONLineError.self) { _ = try parser.parse(bytes.span) }
-        #expect(error?.offset == 6)
+        expectEqual(error?.offset, 6)
     }
 }

@@ -39,25 +39,25 @@ import Testing
 
     @Test func `Files that are JSON are accepted, except for documents that break a rule of Firestore`() throws {
         let files = try Self.files("y")
-        #expect(files.count == 95)
+        expectEqual(files.count, 95)
         for file in files {
             let name = file.deletingPathExtension().lastPathComponent
             let reason = try Self.errorAsMember(file)?.reason
             if let refused = Self.refusedDocuments[name] {
-                #expect(reason?.contains(refused) == true, "\(name): \(reason ?? "accepted")")
+                expectEqual(reason?.contains(refused), true, "\(name): \(reason ?? "accepted")")
             } else {
-                #expect(reason == nil, "\(name)")
+                expectNil(reason, "\(name)")
             }
         }
     }
 
     @Test func `Files that are not JSON are refused, as a line and as a member`() throws {
         let files = try Self.files("n")
-        #expect(files.count == 188)
+        expectEqual(files.count, 188)
         for file in files {
             let name = file.lastPathComponent
-            #expect(try Self.errorAsMember(file) != nil, "\(name) was accepted as a member")
-            #expect(Self.error(of: Array(try Data(contentsOf: file))) != nil, "\(name) was accepted as a line")
+            try expect(Self.errorAsMember(file) != nil, "\(name) was accepted as a member")
+            expect(Self.error(of: Array(try Data(contentsOf: file))) != nil, "\(name) was accepted as a line")
         }
     }
 
@@ -66,10 +66,10 @@ import Testing
 
     @Test func `Numbers out of range, lone surrogates, other encodings and deep nesting are refused`() throws {
         let files = try Self.files("i")
-        #expect(files.count == 35)
+        expectEqual(files.count, 35)
         for file in files {
             let name = file.deletingPathExtension().lastPathComponent
-            #expect(try (Self.errorAsMember(file) == nil) == Self.accepted.contains(name), "\(name)")
+            try expectEqual(Self.errorAsMember(file) == nil, Self.accepted.contains(name), "\(name)")
         }
     }
 
@@ -77,7 +77,7 @@ import Testing
         // Whole files with an object on top: what precedes is not needed to find it.
         for name in ["y_object", "y_object_basic", "y_object_empty", "y_object_simple", "y_object_with_newlines"] {
             let file = Self.folder.appending(path: "\(name).json")
-            #expect(Self.error(of: Array(try Data(contentsOf: file))) == nil, "\(name)")
+            expectNil(Self.error(of: Array(try Data(contentsOf: file))), "\(name)")
         }
     }
 }

@@ -5,6 +5,7 @@ import Glibc
 package import MemoryEngine
 package import Storage
 package import StorageEngines
+import TestSupport
 package import Testing
 
 package typealias Bytes = [UInt8]
@@ -288,5 +289,5 @@ extension EngineOptions {
 /// The engine's own verdict on a directory that is closed; every test that wrote to a disk ends with it.
 package func expectClean(_ directory: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
     let report = try EngineCheck.run(directory: directory)
-    #expect(report.problems == [], sourceLocation: sourceLocation)
+    expectEqual(report.problems, [], sourceLocation: sourceLocation)
 }

@@ -52,7 +52,7 @@ struct HostileMessageTests {
         for sample in samples {
             for length in 0...sample.count { _ = readAsEverything(Array(sample.prefix(length))) }
             // The whole sample is at least readable as what it is.
-            #expect(readAsEverything(sample) > 0)
+            expect(readAsEverything(sample) > 0)
         }
     }
 
@@ -67,6 +67,6 @@ struct HostileMessageTests {
                 readable += readAsEverything(bytes)
             }
         }
-        #expect(readable > 0, "seed \(random.seed): no mutation left anything readable")
+        expect(readable > 0, "seed \(random.seed): no mutation left anything readable")
     }
 }

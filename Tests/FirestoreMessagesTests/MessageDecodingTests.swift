@@ -2,6 +2,7 @@
 
 import DocumentModel
 import FirestoreMessages
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
@@ -10,7 +11,7 @@ struct MessageDecodingTests {
     func `Unknown fields of every wire type are skipped`() throws {
         // 15: varint 300, 14: fixed64, 13: fixed32, 12: two bytes; then name.
         let bytes = Hex.decode("78ac02 710102030405060708 6d01020304 62020102") + Hex.decode(Hex.field(1, "6e"))
-        #expect(try GetDocumentRequest(wire: bytes.span.bytes) == GetDocumentRequest(name: "n"))
+        try expectEqual(GetDocumentRequest(wire: bytes.span.bytes), GetDocumentRequest(name: "n"))
     }
 
     @Test
@@ -18,13 +19,13 @@ struct MessageDecodingTests {
         let bytes = Hex.decode(Hex.field(1, "61") + Hex.field(3, "01") + Hex.field(5, "0801") + Hex.field(1, "62"))
         let expected = GetDocumentRequest(
             name: "b", consistency: .readTime(TimestampValue(seconds: 1, nanoseconds: 0)))
-        #expect(try GetDocumentRequest(wire: bytes.span.bytes) == expected)
+        try expectEqual(GetDocumentRequest(wire: bytes.span.bytes), expected)
     }
 
     @Test
     func `An empty transaction id is kept, for the server to refuse it`() throws {
         let bytes = Hex.decode(Hex.field(1, "61") + "1a00")
-        #expect(try GetDocumentRequest(wire: bytes.span.bytes).consistency == .transaction([]))
+        try expectEqual(GetDocumentRequest(wire: bytes.span.bytes).consistency, .transaction([]))
     }
 
     @Test
@@ -35,9 +36,9 @@ struct MessageDecodingTests {
         let bytes = Hex.decode(first + Hex.field(1, "6e") + second + third + Hex.field(3, "0801"))
         let view = try DocumentMessageView(bytes.span.bytes)
         let isFragmented = view.isFragmented
-        #expect(isFragmented)
-        #expect(Hex.encode(view.copyFields()) == first + second + third)
-        #expect(try DocumentMessage(wire: bytes.span.bytes).fields == Hex.decode(first + second + third))
+        expect(isFragmented)
+        expectEqual(Hex.encode(view.copyFields()), first + second + third)
+        try expectEqual(DocumentMessage(wire: bytes.span.bytes).fields, Hex.decode(first + second + third))
     }
 
     @Test
@@ -46,10 +47,10 @@ struct MessageDecodingTests {
         let bytes = Hex.decode(Hex.field(1, "6e") + run + Hex.field(4, "0802"))
         let view = try DocumentMessageView(bytes.span.bytes)
         let (isFragmented, lent) = (view.isFragmented, [UInt8](copying: view.fieldsRun))
-        #expect(!isFragmented)
-        #expect(lent == Hex.decode(run))
+        expect(!isFragmented)
+        expectEqual(lent, Hex.decode(run))
         let updateTime = view.updateTime
-        #expect(updateTime == TimestampValue(seconds: 2, nanoseconds: 0))
+        expectEqual(updateTime, TimestampValue(seconds: 2, nanoseconds: 0))
     }
 
     @Test
@@ -60,8 +61,8 @@ struct MessageDecodingTests {
         var names: [String] = []
         view.forEachDocument { names.append(String(repairingUTF8: $0)) }
         let count = view.documentCount
-        #expect(names == ["x", "y", "x"])
-        #expect(count == 3)
+        expectEqual(names, ["x", "y", "x"])
+        expectEqual(count, 3)
     }
 
     @Test
@@ -72,15 +73,15 @@ struct MessageDecodingTests {
         var writes: [String] = []
         view.forEachWrite { writes.append(Hex.encode([UInt8](copying: $0))) }
         let (count, transaction) = (view.writeCount, [UInt8](copying: view.transaction))
-        #expect(writes == ["12016e", "12016d"])
-        #expect(count == 2)
-        #expect(transaction == [9])
+        expectEqual(writes, ["12016e", "12016d"])
+        expectEqual(count, 2)
+        expectEqual(transaction, [9])
     }
 
     @Test(arguments: ["0863", "08ffffffffffffffffff01"])
     func `A status code that does not exist reads as UNKNOWN`(_ hex: String) throws {
         let bytes = Hex.decode(hex)
-        #expect(try StatusMessage(wire: bytes.span.bytes).code == .unknown)
+        try expectEqual(StatusMessage(wire: bytes.span.bytes).code, .unknown)
     }
 
     @Test

@@ -14,9 +14,9 @@ struct Vector<Message: FirestoreMessage & Equatable & Sendable>: Sendable, Custo
     var testDescription: String { name }
 
     func check() throws {
-        #expect(Hex.encode(message.encodedBytes()) == hex)
+        expectEqual(Hex.encode(message.encodedBytes()), hex)
         let bytes = Hex.decode(hex)
-        #expect(try Message(wire: bytes.span.bytes) == message)
+        try expectEqual(Message(wire: bytes.span.bytes), message)
     }
 }
 

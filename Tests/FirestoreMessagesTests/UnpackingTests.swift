@@ -31,36 +31,36 @@ struct UnpackingTests {
     func `Strings keep NUL, which ends strings in C`() throws {
         let request = CreateDocumentRequest(
             parent: "p\0q", collectionID: "c", documentID: "a\0", document: DocumentMessage(name: "", fields: []))
-        #expect(try read(CreateDocumentRequest.self, request.encodedBytes()) == request)
+        try expectEqual(read(CreateDocumentRequest.self, request.encodedBytes()), request)
     }
 
     @Test
     func `An empty message differs from an absent one, and the last of several counts`() throws {
         let name = field(FieldNumber.DeleteDocumentRequest.name, [0x6E])
         let absent = try read(ListDocumentsRequest.self, name)
-        #expect(absent.mask == nil)
+        expectNil(absent.mask)
         let empty = try read(ListDocumentsRequest.self, name + field(FieldNumber.ListDocumentsRequest.mask, []))
-        #expect(empty.mask == DocumentMask(paths: []))
+        expectEqual(empty.mask, DocumentMask(paths: []))
         let twice =
             field(FieldNumber.ListDocumentsRequest.mask, field(FieldNumber.DocumentMask.fieldPaths, [0x61]))
             + field(FieldNumber.ListDocumentsRequest.mask, field(FieldNumber.DocumentMask.fieldPaths, [0x62]))
-        #expect(try read(ListDocumentsRequest.self, twice).mask?.paths == [try FieldPath("b")])
+        try expectEqual(read(ListDocumentsRequest.self, twice).mask?.paths, [try FieldPath("b")])
     }
 
     @Test
     func `Text that is not UTF-8 is refused as by the other readers, with the place of the field`() {
         let database = FieldNumber.RollbackRequest.database
         let bytes = field(database, [0x64]) + field(database, [0xFF])
-        #expect(error { _ = try read(RollbackRequest.self, bytes) } == InvalidDocument(.invalidUTF8, offset: 4))
+        expectEqual(error { _ = try read(RollbackRequest.self, bytes) }, InvalidDocument(.invalidUTF8, offset: 4))
         // The transaction is bytes.
         let transaction = field(FieldNumber.RollbackRequest.transaction, [0xFF])
-        #expect(error { _ = try read(RollbackRequest.self, transaction) } == nil)
+        expectNil(error { _ = try read(RollbackRequest.self, transaction) })
     }
 
     @Test
     func `A number in the place of a text is refused as by the other readers`() {
         let bytes: [UInt8] = [UInt8(FieldNumber.RollbackRequest.database << 3), 1]
-        #expect(error { _ = try read(RollbackRequest.self, bytes) } == InvalidDocument(.wrongWireType, offset: 1))
+        expectEqual(error { _ = try read(RollbackRequest.self, bytes) }, InvalidDocument(.wrongWireType, offset: 1))
     }
 
     @Test
@@ -72,21 +72,21 @@ struct UnpackingTests {
         writer.appendField(FieldNumber.RollbackRequest.requestOptions, bytes: options.bytes)
         writer.appendField(901, double: 1)
         let read = try RollbackRequest(wire: writer.bytes)
-        #expect(read == RollbackRequest(database: "d", transaction: []))
+        expectEqual(read, RollbackRequest(database: "d", transaction: []))
     }
 
     @Test
     func `The number of fields is bounded, known and unknown, nested and not`() throws {
         let tiny = field(FieldNumber.ListCollectionIdsResponse.collectionIds, [])
         let most = Array(repeatElement(tiny, count: 65_536).joined())
-        #expect(try read(ListCollectionIdsResponse.self, most).collectionIDs.count == 65_536)
+        try expectEqual(read(ListCollectionIdsResponse.self, most).collectionIDs.count, 65_536)
         let more = most + tiny
-        #expect(error { _ = try read(ListCollectionIdsResponse.self, more) }?.reason == .tooManyFields)
+        expectEqual(error { _ = try read(ListCollectionIdsResponse.self, more) }?.reason, .tooManyFields)
         let unknown = Array(repeatElement(field(15, []), count: 65_537).joined())
-        #expect(error { _ = try read(RollbackRequest.self, unknown) }?.reason == .tooManyFields)
+        expectEqual(error { _ = try read(RollbackRequest.self, unknown) }?.reason, .tooManyFields)
         let tags = Array(repeatElement(field(FieldNumber.RequestOptions.requestTags, []), count: 65_536).joined())
         let nested = field(FieldNumber.RollbackRequest.requestOptions, tags)
-        #expect(error { _ = try read(RollbackRequest.self, nested) }?.reason == .tooManyFields)
+        expectEqual(error { _ = try read(RollbackRequest.self, nested) }?.reason, .tooManyFields)
     }
 
     @Test
@@ -94,9 +94,9 @@ struct UnpackingTests {
         let options = field(
             FieldNumber.RollbackRequest.requestOptions, field(FieldNumber.RequestOptions.requestTags, [0x61]))
         let most = Array(repeatElement(options, count: 17).joined())
-        #expect(try read(RollbackRequest.self, most) == RollbackRequest(database: "", transaction: []))
+        try expectEqual(read(RollbackRequest.self, most), RollbackRequest(database: "", transaction: []))
         let more = most + options
-        #expect(error { _ = try read(RollbackRequest.self, more) }?.reason == .tooManyFields)
+        expectEqual(error { _ = try read(RollbackRequest.self, more) }?.reason, .tooManyFields)
     }
 
     @Test
@@ -111,9 +111,9 @@ struct UnpackingTests {
     func `What is larger than the arena's first blocks is read and written whole`() throws {
         let ids = (0..<20_000).map { "collection-\($0)-\(String(repeating: "x", count: $0 % 50))" }
         let response = ListCollectionIdsResponse(collectionIDs: ids, nextPageToken: "next")
-        #expect(try read(ListCollectionIdsResponse.self, response.encodedBytes()) == response)
+        try expectEqual(read(ListCollectionIdsResponse.self, response.encodedBytes()), response)
         let large = RollbackRequest(database: "d", transaction: [UInt8](repeating: 9, count: 5 << 20))
-        #expect(try read(RollbackRequest.self, large.encodedBytes()) == large)
+        try expectEqual(read(RollbackRequest.self, large.encodedBytes()), large)
     }
 
     @Test
@@ -133,14 +133,14 @@ struct UnpackingTests {
             [7] + UpdateDocumentRequest(document: document, precondition: .updateTime(time)).encodedBytes(),
         ]
         for sample in samples {
-            #expect(MessageReadingCheck.violation(sample.span.bytes) == nil)
+            expectNil(MessageReadingCheck.violation(sample.span.bytes))
             for _ in 0..<500 {
                 var bytes = sample
                 for _ in 0..<Int.random(in: 1...4, using: &generator) {
                     let place = Int.random(in: 1..<bytes.count, using: &generator)
                     bytes[place] = .random(in: .min ... .max, using: &generator)
                 }
-                #expect(MessageReadingCheck.violation(bytes.span.bytes) == nil, "\(Hex.encode(bytes))")
+                expectNil(MessageReadingCheck.violation(bytes.span.bytes), "\(Hex.encode(bytes))")
             }
         }
     }

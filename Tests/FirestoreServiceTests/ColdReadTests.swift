@@ -68,13 +68,13 @@ import Testing
         let found = batch.compactMap { answer -> String? in
             if case .found(let document) = answer.result { document.name } else { nil }
         }
-        #expect(found == names)
-        #expect(batch.count == names.count + 1)
-        #expect(reads.load(ordering: .relaxed) > 0)
+        expectEqual(found, names)
+        expectEqual(batch.count, names.count + 1)
+        expect(reads.load(ordering: .relaxed) > 0)
         for number in stride(from: 0, to: Self.count, by: 7) {
-            #expect(try harness.get(Self.path(number))?.fields == Self.fields(number))
+            try expectEqual(harness.get(Self.path(number))?.fields, Self.fields(number))
         }
-        #expect(try harness.get("c/none") == nil)
+        try expectNil(harness.get("c/none"))
     }
 
     @Test(arguments: ["name", "n", "n descending", "filter"])
@@ -96,9 +96,9 @@ import Testing
         let first = try run()
         // Now everything is in memory.
         let second = try run()
-        #expect(first == second)
-        #expect(Set(first).count == first.count)
-        #expect(first.count == (order == "filter" ? (0..<Self.count).count { $0 % 17 == 3 } : Self.count))
+        expectEqual(first, second)
+        expectEqual(Set(first).count, first.count)
+        expectEqual(first.count, order == "filter" ? (0..<Self.count).count { $0 % 17 == 3 } : Self.count)
 
         let cold = try Self.harness()
         let request = StructuredAggregationQuery(
@@ -106,10 +106,9 @@ import Testing
         let answer: [RunAggregationQueryResponse] = try cold.messages(
             .runAggregationQuery, RunAggregationQueryRequest(parent: Harness.root, query: request))
         let numbers = (0..<Self.count).map { $0 % 17 }.filter { order != "filter" || $0 == 3 }
-        #expect(
-            answer.first?.totals.map(\.value) == [
-                EncodedValue(.integer(Int64(numbers.count))), EncodedValue(.integer(Int64(numbers.reduce(0, +)))),
-            ])
+        expectEqual(
+            answer.first?.totals.map(\.value),
+            [EncodedValue(.integer(Int64(numbers.count))), EncodedValue(.integer(Int64(numbers.reduce(0, +))))])
     }
 
     @Test
@@ -124,12 +123,12 @@ import Testing
         gate.close()
         let parked = begin(harness, Self.name(203))
         try gate.waitUntilReached()
-        #expect(try harness.get("c/new")?.fields == new)
-        #expect(parked.answer.status == nil)
+        try expectEqual(harness.get("c/new")?.fields, new)
+        expectNil(parked.answer.status)
         gate.open()
-        #expect(harness.loop.run { parked.answer.status != nil })
-        #expect(parked.answer.isOK)
-        #expect(parked.answer.messages.count == 1)
+        expect(harness.loop.run { parked.answer.status != nil })
+        expect(parked.answer.isOK)
+        expectEqual(parked.answer.messages.count, 1)
     }
 
     @Test(arguments: ["query", "documents"])
@@ -148,16 +147,16 @@ import Testing
         let request = ListenRequest(database: Harness.database, .add(ListenTarget(subject, id: 1)))
         let listener = begin(harness, .listen, request.encodedBytes())
         try gate.waitUntilReached()
-        #expect(try harness.get("d/new")?.fields == new)
-        #expect(Self.changed(listener).count < Self.count)
+        try expectEqual(harness.get("d/new")?.fields, new)
+        expect(Self.changed(listener).count < Self.count)
         gate.open()
-        #expect(harness.loop.run { Self.changed(listener).count >= Self.count })
+        expect(harness.loop.run { Self.changed(listener).count >= Self.count })
         // A commit after it: the snapshot before it has come.
         try harness.set(["c/d1000": new])
-        #expect(harness.loop.run { Self.changed(listener).count > Self.count })
-        #expect(Self.changed(listener) == names + [Self.name(0)])
+        expect(harness.loop.run { Self.changed(listener).count > Self.count })
+        expectEqual(Self.changed(listener), names + [Self.name(0)])
         listener.halfClose()
-        #expect(harness.loop.run { listener.answer.status != nil })
+        expect(harness.loop.run { listener.answer.status != nil })
     }
 
     /// The names of the documents that a listener has been sent, in their order.
@@ -184,9 +183,9 @@ import Testing
                 return .some(change.cause?.code)
             }
         }
-        #expect(harness.loop.run { !removals().isEmpty })
-        #expect(removals() == [.dataLoss])
-        #expect(listener.answer.status == nil)
+        expect(harness.loop.run { !removals().isEmpty })
+        expectEqual(removals(), [.dataLoss])
+        expectNil(listener.answer.status)
         listener.halfClose()
     }
 
@@ -206,9 +205,9 @@ import Testing
             return names
         }
         let first = try list()
-        #expect(try first == list())
-        #expect(Set(first) == Set((0..<Self.count).map(Self.name)))
-        #expect(first.count == Self.count)
+        try expectEqual(first, list())
+        expectEqual(Set(first), Set((0..<Self.count).map(Self.name)))
+        expectEqual(first.count, Self.count)
     }
 
     @Test
@@ -224,26 +223,26 @@ import Testing
         try gate.waitUntilReached()
         cancelled.cancel()
         gate.open()
-        #expect(harness.loop.run { other.answer.status != nil })
-        #expect(other.answer.isOK)
-        #expect(cancelled.answer.messages.isEmpty)
-        #expect(try harness.get(Self.path(203))?.fields == Self.fields(203))
+        expect(harness.loop.run { other.answer.status != nil })
+        expect(other.answer.isOK)
+        expect(cancelled.answer.messages.isEmpty)
+        try expectEqual(harness.get(Self.path(203))?.fields, Self.fields(203))
     }
 
     @Test
     func `A page that cannot be read fails the calls that need it, and no others`() throws {
         let isFailing = Atomic<Bool>(false)
         let harness = try Self.harness { isFailing.load(ordering: .sequentiallyConsistent) ? EIO : 0 }
-        #expect(try harness.get(Self.path(203))?.fields == Self.fields(203))
+        try expectEqual(harness.get(Self.path(203))?.fields, Self.fields(203))
         isFailing.store(true, ordering: .sequentiallyConsistent)
         let failed = begin(harness, Self.name(350))
-        #expect(harness.loop.run { failed.answer.status != nil })
-        #expect(failed.answer.status == .dataLoss)
+        expect(harness.loop.run { failed.answer.status != nil })
+        expectEqual(failed.answer.status, .dataLoss)
         let query = harness.call(.runQuery, RunQueryRequest(parent: Harness.root, query: collection))
-        #expect(query.status == .dataLoss)
-        #expect(try harness.get(Self.path(203))?.fields == Self.fields(203))
+        expectEqual(query.status, .dataLoss)
+        try expectEqual(harness.get(Self.path(203))?.fields, Self.fields(203))
         isFailing.store(false, ordering: .sequentiallyConsistent)
-        #expect(try harness.get(Self.path(350))?.fields == Self.fields(350))
+        try expectEqual(harness.get(Self.path(350))?.fields, Self.fields(350))
     }
 
     @Test
@@ -259,12 +258,12 @@ import Testing
         try gate.waitUntilReached()
         // It could go at once, as nothing is stored under this name.
         try commit(harness, connection, ["c/new"], 2)
-        #expect(connection.answer.status == nil)
+        expectNil(connection.answer.status)
         gate.open()
-        #expect(harness.loop.run { connection.answer.status != nil })
+        expect(harness.loop.run { connection.answer.status != nil })
         try harness.set(["c/later": Harness.fields([:])])
-        #expect(try harness.get("c/new")?.fields == Harness.fields(["n": .integer(2)]))
-        #expect(try harness.get(Self.path(203))?.fields == Harness.fields(["n": .integer(1)]))
+        try expectEqual(harness.get("c/new")?.fields, Harness.fields(["n": .integer(2)]))
+        try expectEqual(harness.get(Self.path(203))?.fields, Harness.fields(["n": .integer(1)]))
     }
 
     @Test
@@ -278,7 +277,7 @@ import Testing
         try harness.set(["accounts/a": one, "open/b": one])
         let begun: BeginTransactionResponse = try harness.message(
             .beginTransaction, BeginTransactionRequest(database: Harness.database))
-        #expect(try harness.get("accounts/a", .transaction(begun.transaction))?.fields == one)
+        try expectEqual(harness.get("accounts/a", .transaction(begun.transaction))?.fields, one)
         coldKeys.hold()
         var writes = try harness.emptyWrites()
         try Harness.name("open/new").withUTF8Span { try writes.update($0, fields: one.byteSpan) }
@@ -286,12 +285,12 @@ import Testing
         request.append(CommitWrites(writes).request(transaction: begun.transaction))
         let waiting = begin(harness, .commit, request.copyBytes())
         try coldKeys.waitUntilReached()
-        #expect(try harness.get("open/b")?.fields == one)
-        #expect(waiting.answer.status == nil)
+        try expectEqual(harness.get("open/b")?.fields, one)
+        expectNil(waiting.answer.status)
         coldKeys.release()
-        #expect(harness.loop.run { waiting.answer.status != nil })
-        #expect(waiting.answer.isOK, "\(waiting.answer.text)")
-        #expect(try harness.get("open/new")?.fields == one)
+        expect(harness.loop.run { waiting.answer.status != nil })
+        expect(waiting.answer.isOK, "\(waiting.answer.text)")
+        try expectEqual(harness.get("open/new")?.fields, one)
     }
 
     @Test
@@ -315,14 +314,14 @@ import Testing
         coldKeys.hold()
         let cold = begin(harness, .partitionQuery, request)
         try coldKeys.waitUntilReached()
-        #expect(try harness.get("open/a")?.fields == one)
-        #expect(cold.answer.status == nil)
+        try expectEqual(harness.get("open/a")?.fields, one)
+        expectNil(cold.answer.status)
         coldKeys.release()
-        #expect(harness.loop.run { cold.answer.status != nil })
+        expect(harness.loop.run { cold.answer.status != nil })
         let warm = harness.call(.partitionQuery, request)
-        #expect(cold.answer.isOK && warm.isOK, "\(cold.answer.text)")
-        #expect(cold.answer.messages == warm.messages)
-        #expect(try PartitionQueryResponse(wireBytes: warm.messages.first).partitions.count == 2)
+        expect(cold.answer.isOK && warm.isOK, "\(cold.answer.text)")
+        expectEqual(cold.answer.messages, warm.messages)
+        try expectEqual(PartitionQueryResponse(wireBytes: warm.messages.first).partitions.count, 2)
     }
 
     @Test
@@ -341,10 +340,10 @@ import Testing
         coldKeys.hold()
         let cold = begin(harness, .runQuery, request.encodedBytes())
         try coldKeys.waitUntilReached()
-        #expect(cold.answer.status == nil)
+        expectNil(cold.answer.status)
         coldKeys.release()
-        #expect(harness.loop.run { cold.answer.status != nil })
-        #expect(cold.answer.isOK && cold.answer.messages == warm.messages, "\(cold.answer.text)")
+        expect(harness.loop.run { cold.answer.status != nil })
+        expect(cold.answer.isOK && cold.answer.messages == warm.messages, "\(cold.answer.text)")
     }
 
     private func commit(_ harness: Harness, _ connection: TestCall, _ paths: [String], _ number: Int64) throws {
@@ -372,8 +371,8 @@ import Testing
         let closing = try SystemThread(name: "closing") { store.close() }
         gate.open()
         closing.join()
-        #expect(harness.loop.run { parked.answer.status != nil })
-        #expect(parked.answer.isOK || parked.answer.status == .unavailable)
+        expect(harness.loop.run { parked.answer.status != nil })
+        expect(parked.answer.isOK || parked.answer.status == .unavailable)
     }
 
     // MARK: Calls

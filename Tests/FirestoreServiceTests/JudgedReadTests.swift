@@ -24,10 +24,10 @@ struct JudgedReadTests {
         let control = SlowAccessControl(.batchGetDocuments)
         let harness = try Harness(accessControl: control)
         let answer = harness.call(.batchGetDocuments, Self.request(consistency))
-        #expect(answer.isOK && answer.messages.count == Self.paths.count, "\(answer.text)")
+        expect(answer.isOK && answer.messages.count == Self.paths.count, "\(answer.text)")
         let turns = try #require(control.access?.turns)
-        #expect(turns.count == times * Self.paths.count)
-        #expect(Set(turns).count == turns.count)
+        expectEqual(turns.count, times * Self.paths.count)
+        expectEqual(Set(turns).count, turns.count)
     }
 
     @Test(arguments: [
@@ -38,8 +38,8 @@ struct JudgedReadTests {
         let control = SlowAccessControl(.batchGetDocuments, denying: "c/4")
         let harness = try Harness(accessControl: control)
         let answer = harness.call(.batchGetDocuments, Self.request(consistency))
-        #expect(answer.status == .permissionDenied && answer.messages.isEmpty)
-        #expect(control.access?.turns.count == Self.paths.count)
-        #expect(harness.store.statistics.transactionsOpen == 0)
+        expect(answer.status == .permissionDenied && answer.messages.isEmpty)
+        expectEqual(control.access?.turns.count, Self.paths.count)
+        expectEqual(harness.store.statistics.transactionsOpen, 0)
     }
 }

@@ -25,7 +25,7 @@ struct PartitionTests {
     }
 
     private func name(_ cursor: Cursor) throws -> String {
-        #expect(cursor.before && cursor.values.count == 1)
+        expect(cursor.before && cursor.values.count == 1)
         let bytes = cursor.values[0].bytes
         guard case .reference(let name) = try Value(wire: bytes.span.bytes) else { return "" }
         return name
@@ -50,11 +50,11 @@ struct PartitionTests {
     @Test
     func `Fewer documents than two partitions need are not cut`() throws {
         let harness = try Harness()
-        #expect(try partition(harness, 3) == [])
+        try expectEqual(partition(harness, 3), [])
         try fill(harness, (0..<255).map { "posts/\($0)" })
-        #expect(try partition(harness, 3) == [])
+        try expectEqual(partition(harness, 3), [])
         try fill(harness, ["posts/one more"])
-        #expect(try partition(harness, 3).count == 1)
+        try expectEqual(partition(harness, 3).count, 1)
     }
 
     @Test
@@ -66,9 +66,9 @@ struct PartitionTests {
         try fill(harness, paths)
         try fill(harness, (0..<500).map { "other/\($0)" })
         let cuts = try partition(harness, 4)
-        #expect(cuts.count == 4)
+        expectEqual(cuts.count, 4)
         let sizes = sizes(paths.map(Harness.name), cutAt: cuts)
-        #expect(sizes.allSatisfy { $0 >= 290 && $0 <= 310 }, "\(sizes)")
+        expect(sizes.allSatisfy { $0 >= 290 && $0 <= 310 }, "\(sizes)")
     }
 
     @Test(arguments: CaseShare.of([true, false], 1))
@@ -86,10 +86,10 @@ struct PartitionTests {
         }
         try fill(harness, paths)
         let cuts = try partition(harness, 7)
-        #expect(cuts.count == 7)
-        #expect(cuts == cuts.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) })
+        expectEqual(cuts.count, 7)
+        expectEqual(cuts, cuts.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) })
         let sizes = sizes(paths.map(Harness.name), cutAt: cuts)
-        #expect(sizes.allSatisfy { $0 > 1_000 && $0 < 4_000 }, "\(sizes)")
+        expect(sizes.allSatisfy { $0 > 1_000 && $0 < 4_000 }, "\(sizes)")
     }
 
     @Test
@@ -97,7 +97,7 @@ struct PartitionTests {
         let harness = try Harness()
         try fill(harness, (0..<2_000).map { "posts/\($0)" })
         let all = try partition(harness, 9)
-        #expect(all.count == 9)
+        expectEqual(all.count, 9)
         var paged: [String] = []
         var token = ""
         repeat {
@@ -106,11 +106,11 @@ struct PartitionTests {
                 PartitionQueryRequest(
                     parent: Harness.root, query: group, partitionCount: 9, pageToken: token, pageSize: 4),
                 as: PartitionQueryResponse.self)
-            #expect(page.partitions.count <= 4 && !page.partitions.isEmpty)
+            expect(page.partitions.count <= 4 && !page.partitions.isEmpty)
             paged += try page.partitions.map(name)
             token = page.nextPageToken
         } while !token.isEmpty
-        #expect(paged == all)
+        expectEqual(paged, all)
     }
 
     @Test
@@ -135,6 +135,6 @@ struct PartitionTests {
             PartitionQueryRequest(parent: Harness.root, query: descending, partitionCount: 3),
             PartitionQueryRequest(parent: Harness.root, query: limited, partitionCount: 3),
         ]
-        for request in requests { #expect(harness.call(.partitionQuery, request).status == .invalidArgument) }
+        for request in requests { expectEqual(harness.call(.partitionQuery, request).status, .invalidArgument) }
     }
 }

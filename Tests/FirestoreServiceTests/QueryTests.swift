@@ -33,14 +33,14 @@ struct QueryTests {
     func `Every message has the read time; no results give one message without a document`() throws {
         let harness = try Harness()
         let empty = try run(harness, collection)
-        #expect(empty.count == 1)
-        #expect(empty[0].document == nil)
-        #expect(empty[0].readTime != nil)
+        expectEqual(empty.count, 1)
+        expectNil(empty[0].document)
+        expect(empty[0].readTime != nil)
         try harness.set(["c/a": fields(1), "c/b": fields(2)])
         let full = try run(harness, collection)
-        #expect(ids(full) == ["a", "b"])
-        #expect(Set(full.map(\.readTime)).count == 1)
-        #expect(full[0].document?.updateTime != nil)
+        expectEqual(ids(full), ["a", "b"])
+        expectEqual(Set(full.map(\.readTime)).count, 1)
+        expect(full[0].document?.updateTime != nil)
     }
 
     @Test
@@ -50,12 +50,12 @@ struct QueryTests {
         var query = collection
         query.filter = .field(try FieldPath("n"), .greaterThan, EncodedValue(.integer(1)))
         query.orderBy = [Order(field: try FieldPath("n"), direction: .descending)]
-        #expect(ids(try run(harness, query)) == ["c", "b"])
+        expectEqual(ids(try run(harness, query)), ["c", "b"])
         query.limit = 1
         query.select = Projection(fields: [try FieldPath("n")])
         let responses = try run(harness, query)
-        #expect(ids(responses) == ["c"])
-        #expect(responses[0].document?.fields == Harness.fields(["n": .integer(3)]))
+        expectEqual(ids(responses), ["c"])
+        expectEqual(responses[0].document?.fields, Harness.fields(["n": .integer(3)]))
     }
 
     @Test
@@ -65,13 +65,13 @@ struct QueryTests {
         var query = collection
         query.offset = 2
         let some = try run(harness, query)
-        #expect(ids(some) == ["c"])
-        #expect(some.map(\.skippedResults).reduce(0, +) == 2)
+        expectEqual(ids(some), ["c"])
+        expectEqual(some.map(\.skippedResults).reduce(0, +), 2)
         query.offset = 10
         let none = try run(harness, query)
-        #expect(ids(none).isEmpty)
-        #expect(none.map(\.skippedResults).reduce(0, +) == 3)
-        #expect(none.last?.readTime != nil)
+        expect(ids(none).isEmpty)
+        expectEqual(none.map(\.skippedResults).reduce(0, +), 3)
+        expect(none.last?.readTime != nil)
     }
 
     @Test
@@ -84,7 +84,7 @@ struct QueryTests {
             }
         }
         try harness.commit(writes)
-        #expect(ids(try run(harness, collection)) == (0..<300).map { String(1_000 + $0) })
+        expectEqual(ids(try run(harness, collection)), (0..<300).map { String(1_000 + $0) })
     }
 
     @Test
@@ -92,8 +92,8 @@ struct QueryTests {
         let harness = try Harness()
         try harness.set(["c/a": fields(1), "c/b": fields(2)])
         let request = RunQueryRequest(parent: Harness.root, query: collection)
-        #expect(harness.call(.runQuery, request.encodedBytes(), messagesMax: 1).status == .cancelled)
-        #expect(CounterTotals([harness.service.counters])["streams_open"] == 0)
+        expectEqual(harness.call(.runQuery, request.encodedBytes(), messagesMax: 1).status, .cancelled)
+        expectEqual(CounterTotals([harness.service.counters])["streams_open"], 0)
     }
 
     @Test
@@ -102,22 +102,22 @@ struct QueryTests {
         let first = try harness.response(setting: ["c/a": fields(1)])
         let transaction = try harness.begin(.readOnly(readTime: nil))
         try harness.set(["c/b": fields(2)])
-        #expect(ids(try run(harness, collection, .readTime(first.commitTime))) == ["a"])
-        #expect(ids(try run(harness, collection, .transaction(transaction))) == ["a"])
-        #expect(ids(try run(harness, collection)) == ["a", "b"])
+        expectEqual(ids(try run(harness, collection, .readTime(first.commitTime))), ["a"])
+        expectEqual(ids(try run(harness, collection, .transaction(transaction))), ["a"])
+        expectEqual(ids(try run(harness, collection)), ["a", "b"])
     }
 
     @Test
     func `A query is refused without a query, with a broken one, or below a collection`() throws {
         let harness = try Harness()
         let none = RunQueryRequest(parent: Harness.root, query: nil)
-        #expect(harness.call(.runQuery, none).status == .invalidArgument)
+        expectEqual(harness.call(.runQuery, none).status, .invalidArgument)
         var negative = collection
         negative.limit = -1
-        #expect(
-            harness.call(.runQuery, RunQueryRequest(parent: Harness.root, query: negative)).status == .invalidArgument)
+        expectEqual(
+            harness.call(.runQuery, RunQueryRequest(parent: Harness.root, query: negative)).status, .invalidArgument)
         let below = RunQueryRequest(parent: Harness.name("c"), query: collection)
-        #expect(harness.call(.runQuery, below).status == .invalidArgument)
+        expectEqual(harness.call(.runQuery, below).status, .invalidArgument)
     }
 
     @Test
@@ -134,10 +134,10 @@ struct QueryTests {
         let view = try RunQueryResponseView(bytes.span.bytes)
         let (hasDocument, readTime) = (view.hasDocument, view.readTime)
         let metrics = try ExplainMetrics(wire: view.explainMetrics)
-        #expect(!hasDocument && readTime == nil)
-        #expect(metrics.indexes == [.init(queryScope: "Collection", properties: "(n ASC, __name__ ASC)")])
-        #expect(metrics.execution == nil)
-        #expect(metrics.tree == "Filter n == 1\n└─ Fetch\n   └─ IndexScan (n ASC, __name__ ASC): n == 1")
+        expect(!hasDocument && readTime == nil)
+        expectEqual(metrics.indexes, [.init(queryScope: "Collection", properties: "(n ASC, __name__ ASC)")])
+        expectNil(metrics.execution)
+        expectEqual(metrics.tree, "Filter n == 1\n└─ Fetch\n   └─ IndexScan (n ASC, __name__ ASC): n == 1")
     }
 
     @Test
@@ -152,8 +152,8 @@ struct QueryTests {
                 consistency: .newTransaction(.readWrite))
             request.explain = ExplainOptions(analyze: analyze)
             let answers = try harness.messages(.runAggregationQuery, request, as: RunAggregationQueryResponse.self)
-            #expect(answers.count == 1 && answers[0].explainMetrics != nil)
-            #expect(answers[0].totals.count == (analyze ? 1 : 0))
+            expect(answers.count == 1 && answers[0].explainMetrics != nil)
+            expectEqual(answers[0].totals.count, analyze ? 1 : 0)
             try harness.commit(try harness.emptyWrites(), transaction: answers[0].transaction)
         }
     }
@@ -171,19 +171,18 @@ struct QueryTests {
         let bytes = answers[2]
         let view = try RunQueryResponseView(bytes.span.bytes)
         let execution = try #require(try ExplainMetrics(wire: view.explainMetrics).execution)
-        #expect(execution.resultsReturned == 2 && execution.readOperations == 2)
-        #expect(execution.documentsScanned == 2 && execution.indexEntriesScanned == 2)
-        #expect(execution.durationNanoseconds > 0)
-        #expect(
-            execution.operators.map(\.line)
-                == ["Filter n == 1", "Fetch", "IndexScan (n ASC, __name__ ASC): n == 1"])
-        #expect(execution.operators.map(\.depth) == [0, 1, 2])
-        #expect(execution.operators.map(\.rows) == [2, 2, 2])
-        #expect(execution.operators.map(\.entries) == [0, 0, 2])
+        expect(execution.resultsReturned == 2 && execution.readOperations == 2)
+        expect(execution.documentsScanned == 2 && execution.indexEntriesScanned == 2)
+        expect(execution.durationNanoseconds > 0)
+        expectEqual(
+            execution.operators.map(\.line), ["Filter n == 1", "Fetch", "IndexScan (n ASC, __name__ ASC): n == 1"])
+        expectEqual(execution.operators.map(\.depth), [0, 1, 2])
+        expectEqual(execution.operators.map(\.rows), [2, 2, 2])
+        expectEqual(execution.operators.map(\.entries), [0, 0, 2])
         let times = execution.operators.map(\.nanoseconds)
-        #expect(times[0] >= times[1] && times[1] >= times[2] && times[2] > 0)
-        #expect(times[0] <= execution.durationNanoseconds)
-        #expect(execution.ownNanoseconds == [times[0] - times[1], times[1] - times[2], times[2]])
+        expect(times[0] >= times[1] && times[1] >= times[2] && times[2] > 0)
+        expect(times[0] <= execution.durationNanoseconds)
+        expectEqual(execution.ownNanoseconds, [times[0] - times[1], times[1] - times[2], times[2]])
 
         var count = RunAggregationQueryRequest(
             parent: Harness.root,
@@ -191,10 +190,10 @@ struct QueryTests {
         count.explain = ExplainOptions(analyze: true)
         let totals = try harness.messages(.runAggregationQuery, count, as: RunAggregationQueryResponse.self)
         let counted = try #require(totals[0].explainMetrics?.execution)
-        #expect(counted.documentsScanned == 0 && counted.indexEntriesScanned == 2)
-        #expect(totals[0].totals[0].value == EncodedValue(.integer(2)))
-        #expect(counted.operators.map(\.rows) == [1, 2, 2, 2])
-        #expect(counted.operators.first?.line == "Aggregate count")
+        expect(counted.documentsScanned == 0 && counted.indexEntriesScanned == 2)
+        expectEqual(totals[0].totals[0].value, EncodedValue(.integer(2)))
+        expectEqual(counted.operators.map(\.rows), [1, 2, 2, 2])
+        expectEqual(counted.operators.first?.line, "Aggregate count")
     }
 
     @Test
@@ -209,10 +208,10 @@ struct QueryTests {
             RunAggregationQueryRequest(
                 parent: Harness.root, query: StructuredAggregationQuery(query: collection, aggregations: aggregations)),
             as: RunAggregationQueryResponse.self)
-        #expect(answers.count == 1)
+        expectEqual(answers.count, 1)
         let totals = Dictionary(uniqueKeysWithValues: answers[0].totals.map { ($0.alias, $0.value) })
-        #expect(totals == ["all": EncodedValue(.integer(3)), "total": EncodedValue(.integer(7))])
-        #expect(answers[0].readTime != nil)
+        expectEqual(totals, ["all": EncodedValue(.integer(3)), "total": EncodedValue(.integer(7))])
+        expect(answers[0].readTime != nil)
     }
 
     @Test(arguments: [3_600_000_000, 0] as [UInt64])
@@ -240,7 +239,7 @@ struct QueryTests {
         let request = RunQueryRequest(parent: Harness.root, query: query).encodedBytes()
         let call = TestCall(loop: harness.loop, method: .runQuery, pausesAt: 3)
         harness.service.begin(call, request)
-        #expect(call.answer.messages.count == 3 && call.answer.status == nil)
+        expect(call.answer.messages.count == 3 && call.answer.status == nil)
         // As the loop does before it waits.
         harness.service.loopWillWait()
         for number in 2...4 as ClosedRange<Int64> {
@@ -252,17 +251,17 @@ struct QueryTests {
             retentionMicroseconds != 0 || harness.store.statistics.engine.historyEntriesSwept >= 600
         }
         call.takeMore()
-        #expect(harness.loop.run { call.answer.status != nil })
+        expect(harness.loop.run { call.answer.status != nil })
         let answer = call.answer
         if retentionMicroseconds == 0 {
-            #expect(answer.status == .failedPrecondition && answer.text == "The requested snapshot version is too old.")
-            #expect(answer.messages.count < 200)
+            expect(answer.status == .failedPrecondition && answer.text == "The requested snapshot version is too old.")
+            expect(answer.messages.count < 200)
         } else {
-            #expect(answer.isOK && answer.messages.count == 200)
+            expect(answer.isOK && answer.messages.count == 200)
         }
         for message in answer.messages {
             let document = try #require(try RunQueryResponse(wireBytes: message).document)
-            #expect(document.fields.starts(with: Harness.fields(["n": .integer(1)])))
+            expect(document.fields.starts(with: Harness.fields(["n": .integer(1)])))
         }
     }
 }

@@ -18,10 +18,10 @@ struct ReadingTests {
         let harness = try Harness()
         let commit = try harness.response(setting: ["c/x": one])
         let document = try #require(try harness.get("c/x"))
-        #expect(document.name == Harness.name("c/x"))
-        #expect(document.fields == one)
-        #expect(document.createTime == commit.commitTime)
-        #expect(document.updateTime == commit.commitTime)
+        expectEqual(document.name, Harness.name("c/x"))
+        expectEqual(document.fields, one)
+        expectEqual(document.createTime, commit.commitTime)
+        expectEqual(document.updateTime, commit.commitTime)
     }
 
     @Test
@@ -44,24 +44,24 @@ struct ReadingTests {
                 ).status,
             ]
         }
-        #expect(statuses() == [.ok, .notFound, .ok, .ok])
+        expectEqual(statuses(), [.ok, .notFound, .ok, .ok])
         holdsLease.withLock { $0 = false }
-        #expect(statuses() == [.unavailable, .unavailable, .unavailable, .unavailable])
+        expectEqual(statuses(), [.unavailable, .unavailable, .unavailable, .unavailable])
     }
 
     @Test
     func `An empty document is found`() throws {
         let harness = try Harness()
         try harness.set(["c/x": []])
-        #expect(try harness.get("c/x")?.fields == [])
+        try expectEqual(harness.get("c/x")?.fields, [])
     }
 
     @Test
     func `A missing document is NOT_FOUND and named`() throws {
         let harness = try Harness()
         let answer = harness.call(.getDocument, GetDocumentRequest(name: Harness.name("c/none")))
-        #expect(answer.status == .notFound)
-        #expect(answer.text == "Document (\(Harness.name("c/none"))) not found.")
+        expectEqual(answer.status, .notFound)
+        expectEqual(answer.text, "Document (\(Harness.name("c/none"))) not found.")
     }
 
     @Test(arguments: [
@@ -71,9 +71,9 @@ struct ReadingTests {
     ])
     func `Names that are not those of documents are refused`(_ name: String) throws {
         let harness = try Harness()
-        #expect(harness.call(.getDocument, GetDocumentRequest(name: name)).status == .invalidArgument)
+        expectEqual(harness.call(.getDocument, GetDocumentRequest(name: name)).status, .invalidArgument)
         let batch = BatchGetDocumentsRequest(database: Harness.database, documents: [name])
-        #expect(harness.call(.batchGetDocuments, batch).status == .invalidArgument)
+        expectEqual(harness.call(.batchGetDocuments, batch).status, .invalidArgument)
     }
 
     @Test
@@ -81,13 +81,12 @@ struct ReadingTests {
         let harness = try Harness()
         try harness.set(["c/x": one])
         let masked = GetDocumentRequest(name: Harness.name("c/x"), mask: DocumentMask(paths: [try FieldPath("b")]))
-        #expect(
-            try harness.message(.getDocument, masked, as: DocumentMessage.self).fields
-                == Harness.fields(["b": .string("x")]))
+        try expectEqual(
+            harness.message(.getDocument, masked, as: DocumentMessage.self).fields, Harness.fields(["b": .string("x")]))
         let empty = GetDocumentRequest(name: Harness.name("c/x"), mask: DocumentMask(paths: []))
         let document = try harness.message(.getDocument, empty, as: DocumentMessage.self)
-        #expect(document.fields == [])
-        #expect(document.updateTime != nil)
+        expectEqual(document.fields, [])
+        expect(document.updateTime != nil)
     }
 
     @Test
@@ -95,15 +94,15 @@ struct ReadingTests {
         let harness = try Harness()
         let first = try harness.response(setting: ["c/x": one])
         try harness.set(["c/x": two])
-        #expect(try harness.get("c/x", .readTime(first.commitTime))?.fields == one)
-        #expect(try harness.get("c/x")?.fields == two)
+        try expectEqual(harness.get("c/x", .readTime(first.commitTime))?.fields, one)
+        try expectEqual(harness.get("c/x")?.fields, two)
         let before = TimestampValue(microseconds: first.commitTime.microseconds - 1)
-        #expect(try harness.get("c/x", .readTime(before)) == nil)
+        try expectNil(harness.get("c/x", .readTime(before)))
         let future = TimestampValue(seconds: first.commitTime.seconds + 3_600, nanoseconds: 0)
         let answer = harness.call(
             .getDocument, GetDocumentRequest(name: Harness.name("c/x"), consistency: .readTime(future)))
-        #expect(answer.status == .invalidArgument)
-        #expect(answer.text.contains("read_time cannot be in the future"))
+        expectEqual(answer.status, .invalidArgument)
+        expect(answer.text.contains("read_time cannot be in the future"))
     }
 
     @Test(arguments: [
@@ -116,9 +115,9 @@ struct ReadingTests {
     func `A read time that no commit can have is invalid, not too old`(_ time: TimestampValue) throws {
         let harness = try Harness()
         let get = GetDocumentRequest(name: Harness.name("c/x"), consistency: .readTime(time))
-        #expect(harness.call(.getDocument, get).status == .invalidArgument)
+        expectEqual(harness.call(.getDocument, get).status, .invalidArgument)
         let begin = BeginTransactionRequest(database: Harness.database, options: .readOnly(readTime: time))
-        #expect(harness.call(.beginTransaction, begin).status == .invalidArgument)
+        expectEqual(harness.call(.beginTransaction, begin).status, .invalidArgument)
     }
 
     @Test
@@ -136,13 +135,12 @@ struct ReadingTests {
             case .none: "nothing"
             }
         }
-        #expect(
-            notified == [
-                "found \(Harness.name("c/y"))", "found \(Harness.name("c/x"))", "missing \(Harness.name("c/none"))",
-            ])
-        #expect(Set(answers.map(\.readTime)).count == 1)
-        #expect(answers[0].readTime != nil)
-        #expect(answers.allSatisfy { $0.transaction.isEmpty })
+        expectEqual(
+            notified,
+            ["found \(Harness.name("c/y"))", "found \(Harness.name("c/x"))", "missing \(Harness.name("c/none"))"])
+        expectEqual(Set(answers.map(\.readTime)).count, 1)
+        expect(answers[0].readTime != nil)
+        expect(answers.allSatisfy { $0.transaction.isEmpty })
     }
 
     @Test
@@ -163,8 +161,8 @@ struct ReadingTests {
             if case .found(let document) = answer.result { found.append(document.name) }
             if case .missing(let name) = answer.result { missing.append(name) }
         }
-        #expect(found == (0..<100).map { Harness.name("c/d\($0 * 2)") })
-        #expect(missing == (100..<200).map { Harness.name("c/d\($0 * 2)") })
+        expectEqual(found, (0..<100).map { Harness.name("c/d\($0 * 2)") })
+        expectEqual(missing, (100..<200).map { Harness.name("c/d\($0 * 2)") })
     }
 
     @Test
@@ -173,9 +171,9 @@ struct ReadingTests {
         let answers = try harness.messages(
             .batchGetDocuments, BatchGetDocumentsRequest(database: Harness.database, documents: []),
             as: BatchGetDocumentsResponse.self)
-        #expect(answers.count == 1)
-        #expect(answers[0].result == .none)
-        #expect(answers[0].readTime != nil)
+        expectEqual(answers.count, 1)
+        expectEqual(answers[0].result, .none)
+        expect(answers[0].readTime != nil)
     }
 
     @Test
@@ -185,12 +183,12 @@ struct ReadingTests {
         let harness = try Harness(limits: limits)
         let other = BatchGetDocumentsRequest(
             database: Harness.database, documents: ["projects/p/databases/e/documents/c/x"])
-        #expect(harness.call(.batchGetDocuments, other).status == .invalidArgument)
+        expectEqual(harness.call(.batchGetDocuments, other).status, .invalidArgument)
         let many = BatchGetDocumentsRequest(
             database: Harness.database, documents: ["a", "b", "c"].map { Harness.name("c/\($0)") })
         let answer = harness.call(.batchGetDocuments, many)
-        #expect(answer.status == .invalidArgument)
-        #expect(answer.text.contains("at most 2"))
+        expectEqual(answer.status, .invalidArgument)
+        expect(answer.text.contains("at most 2"))
     }
 
     @Test
@@ -200,12 +198,12 @@ struct ReadingTests {
         let request = BatchGetDocumentsRequest(
             database: Harness.database, documents: ["c/x", "c/y", "c/z"].map(Harness.name))
         for round in 0..<5 {
-            #expect(
-                harness.call(.batchGetDocuments, request.encodedBytes(), messagesMax: round % 3).status == .cancelled)
+            expectEqual(
+                harness.call(.batchGetDocuments, request.encodedBytes(), messagesMax: round % 3).status, .cancelled)
             let answers = try harness.messages(.batchGetDocuments, request, as: BatchGetDocumentsResponse.self)
-            #expect(answers.count == 3)
+            expectEqual(answers.count, 3)
         }
-        #expect(CounterTotals([harness.service.counters])["streams_open"] == 0)
+        expectEqual(CounterTotals([harness.service.counters])["streams_open"], 0)
     }
 
     @Test
@@ -216,8 +214,8 @@ struct ReadingTests {
         let call = TestCall(loop: harness.loop, method: .batchGetDocuments)
         let request = BatchGetDocumentsRequest(database: Harness.database, documents: names)
         harness.service.begin(call, request.encodedBytes())
-        #expect(call.answer.messages.isEmpty, "all documents were looked up at once")
-        #expect(harness.loop.run { call.answer.status != nil })
-        #expect(call.answer.isOK && call.answer.messages.count == 5_000)
+        expect(call.answer.messages.isEmpty, "all documents were looked up at once")
+        expect(harness.loop.run { call.answer.status != nil })
+        expect(call.answer.isOK && call.answer.messages.count == 5_000)
     }
 }

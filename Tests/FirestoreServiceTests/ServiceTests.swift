@@ -20,13 +20,13 @@ struct ServiceTests {
             [0x0A, 0x05, 0x01], [0xFF], [0x0B], [0x0A, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01],
             [0x00],
         ]
-        for bytes in broken { #expect(harness.call(method, bytes).status == .invalidArgument, "\(bytes)") }
+        for bytes in broken { expectEqual(harness.call(method, bytes).status, .invalidArgument, "\(bytes)") }
     }
 
     @Test(arguments: implemented)
     func `An empty request gets a status and does not crash the server`(_ method: FirestoreMessages.Method) throws {
         let harness = try Harness()
-        #expect(harness.call(method, []).status == .invalidArgument)
+        expectEqual(harness.call(method, []).status, .invalidArgument)
     }
 
     @Test(arguments: implemented)
@@ -40,7 +40,7 @@ struct ServiceTests {
                 state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
                 bytes.append(UInt8(truncatingIfNeeded: state >> 33))
             }
-            #expect(harness.call(method, bytes).status != nil, "seed \(seed)")
+            expect(harness.call(method, bytes).status != nil, "seed \(seed)")
         }
     }
 
@@ -101,14 +101,14 @@ struct ServiceTests {
         }
         // Each has 4.5 MB, and all together may have 16 MiB.
         let first = calls(5)
-        #expect(first.map(\.answer.status) == [nil, nil, nil, .unauthenticated, .unauthenticated])
+        expectEqual(first.map(\.answer.status), [nil, nil, nil, .unauthenticated, .unauthenticated])
         access.haveCome = true
         for waiter in access.waiters { waiter() }
-        #expect(harness.loop.run { first[..<3].allSatisfy { $0.answer.status != nil } })
-        #expect(first[..<3].allSatisfy { $0.answer.isOK })
+        expect(harness.loop.run { first[..<3].allSatisfy { $0.answer.status != nil } })
+        expect(first[..<3].allSatisfy { $0.answer.isOK })
         // Their room is free again.
         access.haveCome = false
-        #expect(calls(5).map(\.answer.status) == [nil, nil, nil, .unauthenticated, .unauthenticated])
+        expectEqual(calls(5).map(\.answer.status), [nil, nil, nil, .unauthenticated, .unauthenticated])
     }
 
     /// A request of each method that is right in itself.
@@ -159,15 +159,15 @@ struct ServiceTests {
         let harness = try Harness(accessControl: Denial())
         let request = try Self.request(method)
         let denied = harness.call(method, request)
-        #expect(denied.status == .permissionDenied)
-        #expect(denied.text.hasPrefix("\(method.name) on projects/p/databases/d"))
-        #expect(
-            try harness.store.makeReader().collectionIDs(
+        expectEqual(denied.status, .permissionDenied)
+        expect(denied.text.hasPrefix("\(method.name) on projects/p/databases/d"))
+        try expect(
+            harness.store.makeReader().collectionIDs(
                 below: nil, after: nil, limit: 10,
                 at: harness.store.makeReader().readPoint(.latest, in: DatabaseName(Harness.database))
             ).isEmpty)
         let allowed = harness.call(method, request, authorization: "Bearer owner")
-        #expect(allowed.status != .permissionDenied)
+        expect(allowed.status != .permissionDenied)
     }
 
     @Test
@@ -177,12 +177,12 @@ struct ServiceTests {
         _ = try harness.get("c/x")
         _ = try harness.get("c/none")
         let totals = CounterTotals([harness.service.counters])
-        #expect(totals["calls_started"] == 3)
-        #expect(totals["calls_succeeded"] == 2)
-        #expect(totals["calls_failed"] == 1)
-        #expect(totals["calls_broken"] == 0)
-        #expect(totals["documents_read"] == 1)
-        #expect(totals["documents_missing"] == 1)
-        #expect(totals["writes_submitted"] == 1)
+        expectEqual(totals["calls_started"], 3)
+        expectEqual(totals["calls_succeeded"], 2)
+        expectEqual(totals["calls_failed"], 1)
+        expectEqual(totals["calls_broken"], 0)
+        expectEqual(totals["documents_read"], 1)
+        expectEqual(totals["documents_missing"], 1)
+        expectEqual(totals["writes_submitted"], 1)
     }
 }

@@ -24,10 +24,10 @@ struct TransactionTests {
         let harness = try Harness()
         try harness.set(["c/x": one])
         let transaction = try harness.begin()
-        #expect(!transaction.isEmpty)
-        #expect(try harness.get("c/x", .transaction(transaction))?.fields == one)
+        expect(!transaction.isEmpty)
+        try expectEqual(harness.get("c/x", .transaction(transaction))?.fields, one)
         try harness.commit(try writes(harness, "c/y", two), transaction: transaction)
-        #expect(try harness.get("c/y")?.fields == two)
+        try expectEqual(harness.get("c/y")?.fields, two)
     }
 
     @Test
@@ -38,17 +38,17 @@ struct TransactionTests {
         _ = try harness.get("c/x", .transaction(transaction))
         try harness.set(["c/x": two])
         let answer = harness.tryCommit(try writes(harness, "c/y", one), transaction: transaction)
-        #expect(answer.status == .aborted)
-        #expect(try harness.get("c/y") == nil)
+        expectEqual(answer.status, .aborted)
+        try expectNil(harness.get("c/y"))
     }
 
     @Test
     func `A document that comes into being after it was missed aborts the commit`() throws {
         let harness = try Harness()
         let transaction = try harness.begin()
-        #expect(try harness.get("c/x", .transaction(transaction)) == nil)
+        try expectNil(harness.get("c/x", .transaction(transaction)))
         try harness.set(["c/x": two])
-        #expect(harness.tryCommit(try writes(harness, "c/y", one), transaction: transaction).status == .aborted)
+        expectEqual(harness.tryCommit(try writes(harness, "c/y", one), transaction: transaction).status, .aborted)
     }
 
     @Test
@@ -61,12 +61,12 @@ struct TransactionTests {
                 database: Harness.database, documents: ["c/x", "c/y"].map(Harness.name),
                 consistency: .newTransaction(.readWrite)),
             as: BatchGetDocumentsResponse.self)
-        #expect(answers.count == 2)
-        #expect(!answers[0].transaction.isEmpty)
-        #expect(answers[1].transaction.isEmpty)
+        expectEqual(answers.count, 2)
+        expect(!answers[0].transaction.isEmpty)
+        expect(answers[1].transaction.isEmpty)
         try harness.set(["c/y": one])
         let answer = harness.tryCommit(try writes(harness, "c/z", one), transaction: answers[0].transaction)
-        #expect(answer.status == .aborted)
+        expectEqual(answer.status, .aborted)
     }
 
     @Test
@@ -99,15 +99,15 @@ struct TransactionTests {
             let early = TestCall(loop: harness.loop, method: method)
             harness.service.begin(early, request)
             early.cancel()
-            #expect(harness.loop.run { !isOpen }, "\(method.name), while it begins")
+            expect(harness.loop.run { !isOpen }, "\(method.name), while it begins")
             // While its client takes nothing of the reply.
             if method == .beginTransaction { continue }
-            #expect(harness.call(method, request, messagesMax: 0).status == .cancelled)
-            #expect(harness.loop.run { !isOpen }, "\(method.name), while it is read")
+            expectEqual(harness.call(method, request, messagesMax: 0).status, .cancelled)
+            expect(harness.loop.run { !isOpen }, "\(method.name), while it is read")
         }
         // Of a client that has taken the id the transaction stays.
-        #expect(harness.call(.batchGetDocuments, requests[1].1, messagesMax: 1).status == .cancelled)
-        #expect(isOpen)
+        expectEqual(harness.call(.batchGetDocuments, requests[1].1, messagesMax: 1).status, .cancelled)
+        expect(isOpen)
     }
 
     @Test
@@ -119,11 +119,11 @@ struct TransactionTests {
             .runQuery,
             RunQueryRequest(parent: Harness.root, query: query, consistency: .newTransaction(.readWrite)),
             as: RunQueryResponse.self)
-        #expect(answers.map { $0.document == nil } == [true, false])
-        #expect(!answers[0].transaction.isEmpty)
+        expectEqual(answers.map { $0.document == nil }, [true, false])
+        expect(!answers[0].transaction.isEmpty)
         try harness.set(["c/new": one])
         let answer = harness.tryCommit(try writes(harness, "d/z", one), transaction: answers[0].transaction)
-        #expect(answer.status == .aborted)
+        expectEqual(answer.status, .aborted)
     }
 
     @Test
@@ -132,13 +132,13 @@ struct TransactionTests {
         let transaction = try harness.begin()
         try harness.commit(try writes(harness, "c/x", one), transaction: transaction)
         let again = harness.tryCommit(try writes(harness, "c/x", two), transaction: transaction)
-        #expect(again.status == .invalidArgument)
-        #expect(again.text.contains("transaction has expired"))
-        #expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: transaction)).isOK)
-        #expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: [1, 2, 3])).isOK)
-        #expect(
-            harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: [])).status
-                == .invalidArgument)
+        expectEqual(again.status, .invalidArgument)
+        expect(again.text.contains("transaction has expired"))
+        expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: transaction)).isOK)
+        expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: [1, 2, 3])).isOK)
+        expectEqual(
+            harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: [])).status,
+            .invalidArgument)
     }
 
     @Test(arguments: [0, 1, 15])
@@ -163,20 +163,21 @@ struct TransactionTests {
                 RunAggregationQueryRequest(parent: Harness.root, query: count, consistency: consistency)),
         ]
         for answer in answers {
-            #expect(answer.status == .invalidArgument)
-            #expect(answer.text.contains("Invalid transaction."))
+            expectEqual(answer.status, .invalidArgument)
+            expect(answer.text.contains("Invalid transaction."))
         }
         // A commit without a transaction has an empty id.
         let id = [UInt8](repeating: 7, count: byteCount)
-        #expect(harness.tryCommit(try writes(harness, "c/y", one), transaction: id).isOK == (byteCount == 0))
+        expectEqual(harness.tryCommit(try writes(harness, "c/y", one), transaction: id).isOK, byteCount == 0)
     }
 
     @Test
     func `A rolled back transaction does not commit`() throws {
         let harness = try Harness()
         let transaction = try harness.begin()
-        #expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: transaction)).isOK)
-        #expect(harness.tryCommit(try writes(harness, "c/x", one), transaction: transaction).status == .invalidArgument)
+        expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: transaction)).isOK)
+        expectEqual(
+            harness.tryCommit(try writes(harness, "c/x", one), transaction: transaction).status, .invalidArgument)
     }
 
     @Test
@@ -185,10 +186,10 @@ struct TransactionTests {
         try harness.set(["c/x": one])
         let transaction = try harness.begin(.readOnly(readTime: nil))
         try harness.set(["c/x": two])
-        #expect(try harness.get("c/x", .transaction(transaction))?.fields == one)
+        try expectEqual(harness.get("c/x", .transaction(transaction))?.fields, one)
         let answer = harness.tryCommit(try writes(harness, "c/y", one), transaction: transaction)
-        #expect(answer.status == .invalidArgument)
-        #expect(answer.text.contains("Cannot modify entities in a read-only transaction"))
+        expectEqual(answer.status, .invalidArgument)
+        expect(answer.text.contains("Cannot modify entities in a read-only transaction"))
     }
 
     @Test
@@ -203,11 +204,11 @@ struct TransactionTests {
         let writing = try harness.begin()
         for isEnded in [false, true] {
             let answer = retry(reading)
-            #expect(answer.status == .invalidArgument && answer.text == "Cannot retry a read-only transaction.")
-            #expect(retry(writing).isOK)
+            expect(answer.status == .invalidArgument && answer.text == "Cannot retry a read-only transaction.")
+            expect(retry(writing).isOK)
             if isEnded { break }
             for transaction in [reading, writing] {
-                #expect(
+                expect(
                     harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: transaction)).isOK)
             }
         }
@@ -220,8 +221,8 @@ struct TransactionTests {
             let id = [UInt8](repeating: 7, count: count)
             let answer = harness.call(
                 .getDocument, GetDocumentRequest(name: Harness.name("c/x"), consistency: .transaction(id)))
-            #expect(answer.status == .invalidArgument)
-            #expect(answer.text.contains("transaction has expired"))
+            expectEqual(answer.status, .invalidArgument)
+            expect(answer.text.contains("transaction has expired"))
         }
     }
 
@@ -236,8 +237,8 @@ struct TransactionTests {
         let answer = harness.call(.batchGetDocuments, request.copyBytes())
         let begun = try BatchGetDocumentsResponse(wireBytes: answer.messages.first).transaction
         let refused = harness.tryCommit(try writes(harness, "c/y", one), transaction: begun)
-        #expect(refused.status == .invalidArgument)
-        #expect(refused.text.contains("Cannot modify entities in a read-only transaction"))
+        expectEqual(refused.status, .invalidArgument)
+        expect(refused.text.contains("Cannot modify entities in a read-only transaction"))
     }
 
     @Test(arguments: [
@@ -260,7 +261,7 @@ struct TransactionTests {
             case .runQuery: RunQueryRequest(parent: Harness.root, query: query, consistency: consistency)
             default: ListDocumentsRequest(parent: Harness.root, collectionID: "c", consistency: consistency)
             }
-        #expect(harness.call(method, request.encodedBytes()).isOK)
+        expect(harness.call(method, request.encodedBytes()).isOK)
         var commit = ByteBuffer()
         commit.append(CommitWrites(try writes(harness, "c/x", two)).request())
         let waiting = TestCall(loop: harness.loop, method: .commit)
@@ -268,11 +269,11 @@ struct TransactionTests {
         harness.service.begin(waiting, bytes)
         // A later commit elsewhere completes first.
         try harness.set(["elsewhere/x": one])
-        #expect(waiting.answer.status == nil)
+        expectNil(waiting.answer.status)
         try harness.commit(try writes(harness, "c/y", one), transaction: transaction)
-        #expect(harness.loop.run { waiting.answer.status != nil })
-        #expect(waiting.answer.isOK)
-        #expect(try harness.get("c/x")?.fields == two)
+        expect(harness.loop.run { waiting.answer.status != nil })
+        expect(waiting.answer.isOK)
+        try expectEqual(harness.get("c/x")?.fields, two)
     }
 
     @Test(arguments: [
@@ -294,10 +295,10 @@ struct TransactionTests {
                 RunAggregationQueryRequest(parent: Harness.root, query: count, consistency: consistency)
             default: ListDocumentsRequest(parent: Harness.root, collectionID: "c", consistency: consistency)
             }
-        #expect(harness.call(method, request.encodedBytes()).isOK)
+        expect(harness.call(method, request.encodedBytes()).isOK)
         try harness.set(["c/new": one])
-        #expect(harness.call(method, request.encodedBytes()).isOK)
-        #expect(harness.tryCommit(try harness.emptyWrites(), transaction: transaction).status == .aborted)
+        expect(harness.call(method, request.encodedBytes()).isOK)
+        expectEqual(harness.tryCommit(try harness.emptyWrites(), transaction: transaction).status, .aborted)
     }
 
     @Test
@@ -309,20 +310,20 @@ struct TransactionTests {
         let get = BatchGetDocumentsRequest(
             database: Harness.database, documents: [Harness.name("c/x")], consistency: .newTransaction(.readWrite))
         let first = try harness.begin()
-        #expect(harness.call(.runQuery, query).isOK)
-        #expect(harness.call(.batchGetDocuments, get).isOK)
+        expect(harness.call(.runQuery, query).isOK)
+        expect(harness.call(.batchGetDocuments, get).isOK)
         let begin = BeginTransactionRequest(database: Harness.database, options: nil)
         for answer in [
             harness.call(.runQuery, query), harness.call(.batchGetDocuments, get),
             harness.call(.beginTransaction, begin),
         ] {
-            #expect(answer.status == .resourceExhausted)
-            #expect(answer.text.contains("transactions of this connection"))
+            expectEqual(answer.status, .resourceExhausted)
+            expect(answer.text.contains("transactions of this connection"))
         }
-        #expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: first)).isOK)
-        #expect(harness.call(.beginTransaction, begin).isOK)
+        expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: first)).isOK)
+        expect(harness.call(.beginTransaction, begin).isOK)
         // Another connection has room.
         harness.loop.connectionContext = nil
-        #expect(harness.call(.beginTransaction, begin).isOK)
+        expect(harness.call(.beginTransaction, begin).isOK)
     }
 }

@@ -42,14 +42,14 @@ struct WriteStreamTests {
 
         /// Waits for so many answers and returns them all.
         func answers(_ count: Int) throws -> [WriteResponse] {
-            #expect(harness.loop.run { call.answer.messages.count >= count || call.answer.status != nil })
+            expect(harness.loop.run { call.answer.messages.count >= count || call.answer.status != nil })
             return try call.answer.messages.map { try WriteResponse(wire: $0.span.bytes) }
         }
 
         func leave() { call.halfClose() }
 
         func status() -> TestAnswer {
-            #expect(harness.loop.run { call.answer.status != nil })
+            expect(harness.loop.run { call.answer.status != nil })
             return call.answer
         }
     }
@@ -59,18 +59,18 @@ struct WriteStreamTests {
         let harness = try Harness()
         let client = Client(harness)
         let hello = try #require(try client.answers(1).first)
-        #expect(!hello.streamID.isEmpty && !hello.streamToken.isEmpty)
-        #expect(hello.commitTime == nil && hello.writeResults.isEmpty)
+        expect(!hello.streamID.isEmpty && !hello.streamToken.isEmpty)
+        expect(hello.commitTime == nil && hello.writeResults.isEmpty)
         for value in 1...10 { try client.set("c/x", Int64(value), token: hello.streamToken) }
         let answers = try client.answers(11)
-        #expect(answers.count == 11)
+        expectEqual(answers.count, 11)
         let times = answers.dropFirst().compactMap { $0.commitTime?.microseconds }
-        #expect(times.count == 10 && times == times.sorted() && Set(times).count == 10)
-        #expect(Set(answers.map(\.streamToken)).count == 11)
-        #expect(answers.dropFirst().allSatisfy { $0.writeResults.count == 1 && $0.streamID.isEmpty })
-        #expect(try harness.get("c/x")?.fields == Harness.fields(["a": .integer(10)]))
+        expect(times.count == 10 && times == times.sorted() && Set(times).count == 10)
+        expectEqual(Set(answers.map(\.streamToken)).count, 11)
+        expect(answers.dropFirst().allSatisfy { $0.writeResults.count == 1 && $0.streamID.isEmpty })
+        try expectEqual(harness.get("c/x")?.fields, Harness.fields(["a": .integer(10)]))
         client.send(WriteRequestMessage(streamToken: answers[10].streamToken))
-        #expect(client.status().status == .ok)
+        expectEqual(client.status().status, .ok)
     }
 
     @Test
@@ -83,16 +83,16 @@ struct WriteStreamTests {
         try Harness.name("c/x").withUTF8Span { try writes.update($0, fields: fields.span.bytes) }
         client.send(
             WriteRequestMessage(database: Harness.database, writes: writes, streamToken: hello.streamToken))
-        #expect(try client.answers(2).count == 2)
+        try expectEqual(client.answers(2).count, 2)
         client.send(
             WriteRequestMessage(database: "projects/p/databases/e", writes: writes, streamToken: hello.streamToken))
         let status = client.status()
-        #expect(status.status == .invalidArgument)
-        #expect(
+        expectEqual(status.status, .invalidArgument)
+        expect(
             status.text.contains(
                 "Request specified a database (projects/p/databases/e) that did not match the expected database "
                     + "(\(Harness.database))"))
-        #expect(status.messages.count == 2)
+        expectEqual(status.messages.count, 2)
     }
 
     @Test
@@ -102,8 +102,8 @@ struct WriteStreamTests {
         try client.set("c/x", 1, token: [])
         try client.set("c/x", 2, token: [])
         client.leave()
-        #expect(client.status().isOK)
-        #expect(try client.answers(3).count == 3)
+        expect(client.status().isOK)
+        try expectEqual(client.answers(3).count, 3)
     }
 
     @Test
@@ -114,11 +114,11 @@ struct WriteStreamTests {
         try client.set("c/b", 1, token: [], precondition: .exists(true))
         try client.set("c/c", 1, token: [])
         let answer = client.status()
-        #expect(answer.status == .notFound)
-        #expect(answer.text.hasPrefix("No document to update: "))
-        #expect(answer.messages.count == 2)
-        #expect(try harness.get("c/a") != nil)
-        #expect(try harness.get("c/c") == nil)
+        expectEqual(answer.status, .notFound)
+        expect(answer.text.hasPrefix("No document to update: "))
+        expectEqual(answer.messages.count, 2)
+        try expect(harness.get("c/a") != nil)
+        try expectNil(harness.get("c/c"))
     }
 
     @Test
@@ -128,8 +128,8 @@ struct WriteStreamTests {
         try client.set("c/a", 1, token: [])
         client.call.send([0x1A, 0x7F, 0])
         let answer = client.status()
-        #expect(answer.status == .invalidArgument)
-        #expect(answer.messages.count == 2)
+        expectEqual(answer.status, .invalidArgument)
+        expectEqual(answer.messages.count, 2)
     }
 
     @Test
@@ -145,14 +145,14 @@ struct WriteStreamTests {
         let second = Client(
             harness,
             WriteRequestMessage(database: Harness.database, streamID: hello.streamID, streamToken: token))
-        #expect(try second.answers(1)[0].streamID.isEmpty)
+        try expect(second.answers(1)[0].streamID.isEmpty)
         try second.set("c/x", 2, token: token)
         let again = try second.answers(2)[1]
-        #expect(again.commitTime == lost.commitTime && again.writeResults == lost.writeResults)
-        #expect(again.streamToken == lost.streamToken)
+        expect(again.commitTime == lost.commitTime && again.writeResults == lost.writeResults)
+        expectEqual(again.streamToken, lost.streamToken)
         try second.set("c/x", 3, token: again.streamToken)
-        #expect(try #require(try second.answers(3)[2].commitTime).microseconds > lost.commitTime!.microseconds)
-        #expect(try harness.get("c/x")?.fields == Harness.fields(["a": .integer(3)]))
+        try expect(#require(try second.answers(3)[2].commitTime).microseconds > lost.commitTime!.microseconds)
+        try expectEqual(harness.get("c/x")?.fields, Harness.fields(["a": .integer(3)]))
     }
 
     @Test
@@ -164,7 +164,7 @@ struct WriteStreamTests {
             WriteRequestMessage(database: Harness.database, writes: writes), WriteRequestMessage(),
             WriteRequestMessage(database: Harness.database, streamID: "17", streamToken: [1]),
         ]
-        for handshake in handshakes { #expect(Client(harness, handshake).status().status == .invalidArgument) }
+        for handshake in handshakes { expectEqual(Client(harness, handshake).status().status, .invalidArgument) }
     }
 
     @Test
@@ -179,14 +179,14 @@ struct WriteStreamTests {
         }
         for token in ["ffffffffffffffff", "fffffffffffffffe", "4000000000000001"] {
             let client = Client(harness, handshake(token))
-            #expect(client.call.answer.status == .invalidArgument, "\(token)")
+            expectEqual(client.call.answer.status, .invalidArgument, "\(token)")
             // Taken, the number after it would be that of the next commit.
             if client.call.answer.status == nil { return }
         }
         let client = Client(harness, handshake("4000000000000000"))
         try client.set("c/x", 1, token: [])
         try client.set("c/x", 2, token: [])
-        #expect(try client.answers(3).last?.streamToken == Array("4000000000000002".utf8))
+        try expectEqual(client.answers(3).last?.streamToken, Array("4000000000000002".utf8))
     }
 
     @Test
@@ -194,8 +194,8 @@ struct WriteStreamTests {
         let harness = try Harness()
         let client = Client(harness)
         for value in 0..<100 { try client.set("c/x", Int64(value), token: []) }
-        #expect(client.call.answer.isPaused)
-        #expect(try client.answers(101).count == 101)
-        #expect(!client.call.answer.isPaused)
+        expect(client.call.answer.isPaused)
+        try expectEqual(client.answers(101).count, 101)
+        expect(!client.call.answer.isPaused)
     }
 }

@@ -18,24 +18,24 @@ struct WritingTests {
     func `A commit answers one result for each write and a time above the last one`() throws {
         let harness = try Harness()
         let first = try harness.response(setting: ["c/x": one, "c/y": two])
-        #expect(
-            first.writeResults.map(\.updateMicroseconds)
-                == Array(repeating: UInt64(first.commitTime.microseconds), count: 2))
+        expectEqual(
+            first.writeResults.map(\.updateMicroseconds),
+            Array(repeating: UInt64(first.commitTime.microseconds), count: 2))
         var writes = try harness.emptyWrites()
         try Harness.name("c/x").withUTF8Span { try writes.delete($0) }
         let second = try harness.response(committing: writes)
-        #expect(second.writeResults.map(\.updateMicroseconds) == [nil])
-        #expect(second.commitTime > first.commitTime)
-        #expect(try harness.get("c/x") == nil)
-        #expect(try harness.get("c/y")?.fields == two)
+        expectEqual(second.writeResults.map(\.updateMicroseconds), [nil])
+        expect(second.commitTime > first.commitTime)
+        try expectNil(harness.get("c/x"))
+        try expectEqual(harness.get("c/y")?.fields, two)
     }
 
     @Test
     func `A commit without writes and without a transaction succeeds with a time`() throws {
         let harness = try Harness()
         let response = try harness.response(committing: try harness.emptyWrites())
-        #expect(response.writeResults.isEmpty)
-        #expect(response.commitTime.microseconds > 0)
+        expect(response.writeResults.isEmpty)
+        expect(response.commitTime.microseconds > 0)
     }
 
     @Test
@@ -47,10 +47,10 @@ struct WritingTests {
             try writes.update($0, fields: one.span.bytes, precondition: .exists(true))
         }
         let answer = harness.tryCommit(writes)
-        #expect(answer.status == .notFound)
-        #expect(answer.text.hasPrefix("No document to update: "))
-        #expect(answer.text.contains("c/y"))
-        #expect(try harness.get("c/x") == nil)
+        expectEqual(answer.status, .notFound)
+        expect(answer.text.hasPrefix("No document to update: "))
+        expect(answer.text.contains("c/y"))
+        try expectNil(harness.get("c/x"))
     }
 
     @Test
@@ -69,8 +69,8 @@ struct WritingTests {
             }
         }
         let answer = harness.call(.commit, writer.copyBytes())
-        #expect(answer.status == .invalidArgument)
-        #expect(try harness.get("c/x") == nil)
+        expectEqual(answer.status, .invalidArgument)
+        try expectNil(harness.get("c/x"))
     }
 
     @Test
@@ -85,9 +85,9 @@ struct WritingTests {
         let identifier = RequestIdentifier(sessionHigh: 1, sessionLow: 2, sequence: 1, oldestPending: 1)
         let first = harness.tryCommit(writes, identifier: identifier)
         let second = harness.tryCommit(writes, identifier: identifier)
-        #expect(first.isOK)
-        #expect(first.messages == second.messages)
-        #expect(try harness.get("c/x")?.fields == Harness.fields(["n": .integer(1)]))
+        expect(first.isOK)
+        expectEqual(first.messages, second.messages)
+        try expectEqual(harness.get("c/x")?.fields, Harness.fields(["n": .integer(1)]))
     }
 
     @Test
@@ -101,14 +101,14 @@ struct WritingTests {
         var writer = ByteBuffer()
         writer.append(CommitWrites(writes).request())
         let answer = harness.call(.batchWrite, writer.copyBytes())
-        #expect(answer.isOK)
+        expect(answer.isOK)
         let response = try BatchWriteResponse(wireBytes: answer.messages.first)
-        #expect(response.statuses.map(\.code) == [.ok, .notFound])
-        #expect(response.statuses[1].message.hasPrefix("No document to update: "))
-        #expect(response.writeResults.count == 2)
-        #expect(response.writeResults[0].updateMicroseconds != nil)
-        #expect(response.writeResults[1] == WriteResult(updateMicroseconds: nil))
-        #expect(try harness.get("c/x")?.fields == one)
+        expectEqual(response.statuses.map(\.code), [.ok, .notFound])
+        expect(response.statuses[1].message.hasPrefix("No document to update: "))
+        expectEqual(response.writeResults.count, 2)
+        expect(response.writeResults[0].updateMicroseconds != nil)
+        expectEqual(response.writeResults[1], WriteResult(updateMicroseconds: nil))
+        try expectEqual(harness.get("c/x")?.fields, one)
     }
 
     @Test
@@ -123,9 +123,9 @@ struct WritingTests {
             writer.append(CommitWrites(writes).request())
             return harness.call(.batchWrite, writer.copyBytes())
         }
-        #expect(try batch(["c/x", "c/x"]).status == .invalidArgument)
-        #expect(try batch(["c/x", "c/y", "c/z"]).status == .invalidArgument)
-        #expect(try batch(["c/x", "c/y"]).isOK)
+        try expectEqual(batch(["c/x", "c/x"]).status, .invalidArgument)
+        try expectEqual(batch(["c/x", "c/y", "c/z"]).status, .invalidArgument)
+        try expect(batch(["c/x", "c/y"]).isOK)
     }
 
     @Test
@@ -134,17 +134,17 @@ struct WritingTests {
         var request = CreateDocumentRequest(
             parent: Harness.root, collectionID: "c", documentID: "x", document: DocumentMessage(name: "", fields: one))
         let created = try harness.message(.createDocument, request, as: DocumentMessage.self)
-        #expect(created.name == Harness.name("c/x"))
-        #expect(created.fields == one)
-        #expect(created.createTime == created.updateTime)
+        expectEqual(created.name, Harness.name("c/x"))
+        expectEqual(created.fields, one)
+        expectEqual(created.createTime, created.updateTime)
         let again = harness.call(.createDocument, request)
-        #expect(again.status == .alreadyExists)
-        #expect(again.text == "Document already exists: \(Harness.name("c/x"))")
+        expectEqual(again.status, .alreadyExists)
+        expectEqual(again.text, "Document already exists: \(Harness.name("c/x"))")
         request.documentID = ""
         let random = try harness.message(.createDocument, request, as: DocumentMessage.self)
         let id = random.name.split(separator: "/").last ?? ""
-        #expect(id.count == 20)
-        #expect(id.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) })
+        expectEqual(id.count, 20)
+        expect(id.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) })
     }
 
     @Test
@@ -161,7 +161,7 @@ struct WritingTests {
             CreateDocumentRequest(parent: Harness.root, collectionID: "c", documentID: "__id0__", document: document),
             CreateDocumentRequest(parent: "nowhere", collectionID: "c", documentID: "x", document: document),
         ]
-        for request in requests { #expect(harness.call(.createDocument, request).status == .invalidArgument) }
+        for request in requests { expectEqual(harness.call(.createDocument, request).status, .invalidArgument) }
     }
 
     @Test
@@ -171,27 +171,27 @@ struct WritingTests {
         let created = try harness.message(
             .updateDocument, UpdateDocumentRequest(document: DocumentMessage(name: Harness.name("c/x"), fields: both)),
             as: DocumentMessage.self)
-        #expect(created.fields == both)
+        expectEqual(created.fields, both)
         let merged = try harness.message(
             .updateDocument,
             UpdateDocumentRequest(
                 document: DocumentMessage(name: Harness.name("c/x"), fields: two),
                 updateMask: DocumentMask(paths: [try FieldPath("a")]), mask: DocumentMask(paths: [try FieldPath("a")])),
             as: DocumentMessage.self)
-        #expect(merged.fields == two)
-        #expect(merged.createTime == created.createTime)
-        #expect(try harness.get("c/x")?.fields == Harness.fields(["a": .integer(2), "b": .integer(5)]))
+        expectEqual(merged.fields, two)
+        expectEqual(merged.createTime, created.createTime)
+        try expectEqual(harness.get("c/x")?.fields, Harness.fields(["a": .integer(2), "b": .integer(5)]))
     }
 
     @Test
     func `Deleting an absent document is fine unless it must exist`() throws {
         let harness = try Harness()
-        #expect(harness.call(.deleteDocument, DeleteDocumentRequest(name: Harness.name("c/x"))).isOK)
+        expect(harness.call(.deleteDocument, DeleteDocumentRequest(name: Harness.name("c/x"))).isOK)
         let strict = DeleteDocumentRequest(name: Harness.name("c/x"), precondition: .exists(true))
-        #expect(harness.call(.deleteDocument, strict).status == .notFound)
+        expectEqual(harness.call(.deleteDocument, strict).status, .notFound)
         try harness.set(["c/x": one])
-        #expect(harness.call(.deleteDocument, strict).isOK)
-        #expect(try harness.get("c/x") == nil)
+        expect(harness.call(.deleteDocument, strict).isOK)
+        try expectNil(harness.get("c/x"))
     }
 
     /// A commit of so many increments of a document of 1 MB.
@@ -211,21 +211,21 @@ struct WritingTests {
     func `Many writes to one large document are one change of it`() throws {
         let harness = try Harness()
         let response = try harness.response(committing: try increments(harness, 150))
-        #expect(response.writeResults.map(\.transformResults) == (1...150).map { [EncodedValue(.integer($0))] })
+        expectEqual(response.writeResults.map(\.transformResults), (1...150).map { [EncodedValue(.integer($0))] })
         let mask = DocumentMask(paths: [try FieldPath("n")])
         let answer = harness.call(.getDocument, GetDocumentRequest(name: Harness.name("c/x"), mask: mask))
-        #expect(try DocumentMessage(wireBytes: answer.messages.first).fields == Harness.fields(["n": .integer(150)]))
+        try expectEqual(DocumentMessage(wireBytes: answer.messages.first).fields, Harness.fields(["n": .integer(150)]))
     }
 
     @Test
     func `A commit that is too much work is refused and changes nothing`() throws {
         let harness = try Harness { $0.commitWorkBytesMax = 16 << 20 }
         let answer = harness.tryCommit(try increments(harness, 50))
-        #expect(answer.status == .invalidArgument)
-        #expect(answer.text.contains("16777216 bytes of documents"))
+        expectEqual(answer.status, .invalidArgument)
+        expect(answer.text.contains("16777216 bytes of documents"))
         let mask = DocumentMask(paths: [try FieldPath("n")])
         let found = harness.call(.getDocument, GetDocumentRequest(name: Harness.name("c/x"), mask: mask))
-        #expect(try DocumentMessage(wireBytes: found.messages.first).fields == [])
+        try expectEqual(DocumentMessage(wireBytes: found.messages.first).fields, [])
         try harness.set(["c/y": one])
     }
 }

@@ -34,7 +34,7 @@ struct DemoTests {
             executable: directory.path(of: "Tools/demo"))
         try process.start()
         process.waitForEnd()
-        #expect(process.status == 0, "\(process.errors)")
+        expectEqual(process.status, 0, "\(process.errors)")
         return (try? String(contentsOfFile: directory.path(of: "calls"), encoding: .utf8)) ?? ""
     }
 
@@ -42,7 +42,7 @@ struct DemoTests {
     func `With the address of a server nothing is built that is there`() throws {
         try makeTree()
         let calls = try run()
-        #expect(calls.hasPrefix("load --address 127.0.0.1:9 --collection packages "), "\(calls)")
-        #expect(calls.split(separator: "\n").count == 1, "\(calls)")
+        expect(calls.hasPrefix("load --address 127.0.0.1:9 --collection packages "), "\(calls)")
+        expectEqual(calls.split(separator: "\n").count, 1, "\(calls)")
     }
 }

@@ -32,13 +32,13 @@ struct DescriptorTests {
         let start = try processorTicks(server.process.identifier)
         var seconds = 0.0
         for _ in 0..<20 {
-            #expect(client.request("GET", "/livez")?.status == 200)
+            expectEqual(client.request("GET", "/livez")?.status, 200)
             // The processor time is measured over a second in which the server has nothing to do.
             usleep(50_000)
             seconds += 0.05
         }
         let used = Double(try processorTicks(server.process.identifier) - start) / Double(ticksPerSecond)
-        #expect(used < seconds / 2, "\(used) s of processor time")
+        expect(used < seconds / 2, "\(used) s of processor time")
     }
 
     /// Returns when a new connection is served.
@@ -48,7 +48,7 @@ struct DescriptorTests {
             status = HTTPTestClient(port: server.port).request("GET", "/livez")?.status
             if status != 200 { usleep(10_000) }
         }
-        #expect(status == 200)
+        expectEqual(status, 200)
     }
 
     @Test
@@ -56,31 +56,31 @@ struct DescriptorTests {
         let directory = TemporaryDirectory("descriptors")
         let server = try ServerProcess(data: directory.path(of: "data"), arguments: ["--loops", "2"], descriptors: 160)
         let capped = try #require(lines(server, "connections_capped").first)
-        #expect(capped.contains(" asked=10000 ") && capped.hasSuffix(" descriptors=160"))
+        expect(capped.contains(" asked=10000 ") && capped.hasSuffix(" descriptors=160"))
         let client = HTTPTestClient(port: server.port)
-        #expect(client.request("GET", "/livez")?.status == 200)
+        expectEqual(client.request("GET", "/livez")?.status, 200)
         var flood: Flood? = Flood(400, port: server.port)
         try expectService(client, of: server)
         // A commit needs files of the store.
         let path = "/v1/projects/p/databases/(default)/documents/c?documentId=d"
-        #expect(client.request("POST", path, body: "{}")?.status == 200)
-        #expect(lines(server, "accept_failed").isEmpty)
-        #expect((1...20).contains(lines(server, "connection_refused").count))
+        expectEqual(client.request("POST", path, body: "{}")?.status, 200)
+        expect(lines(server, "accept_failed").isEmpty)
+        expect((1...20).contains(lines(server, "connection_refused").count))
         flood = nil
         expectRecovery(of: server)
         flood = Flood(400, port: server.port)
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         withExtendedLifetime(flood) {}
-        #expect(lines(server, "lines_suppressed").contains { $0.contains(" of=connection_refused ") })
+        expect(lines(server, "lines_suppressed").contains { $0.contains(" of=connection_refused ") })
     }
 
     @Test
     func `When none is left accepting pauses, and resumes when there are some again`() throws {
         let directory = TemporaryDirectory("descriptors")
         let server = try ServerProcess(data: directory.path(of: "data"), arguments: ["--loops", "2"])
-        #expect(lines(server, "connections_capped").isEmpty)
+        expect(lines(server, "connections_capped").isEmpty)
         let client = HTTPTestClient(port: server.port)
-        #expect(client.request("GET", "/livez")?.status == 200)
+        expectEqual(client.request("GET", "/livez")?.status, 200)
         // From outside, below what the server could know at its start.
         let inUse = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(server.process.identifier)/fd").count
         let limiting = Process()
@@ -88,14 +88,14 @@ struct DescriptorTests {
         limiting.arguments = ["--pid", String(server.process.identifier), "--nofile=\(inUse + 10)"]
         try limiting.run()
         limiting.waitUntilExit()
-        #expect(limiting.terminationStatus == 0)
+        expectEqual(limiting.terminationStatus, 0)
         var flood: Flood? = Flood(100, port: server.port)
         try expectService(client, of: server)
-        #expect((1...20).contains(lines(server, "accept_failed").count))
+        expect((1...20).contains(lines(server, "accept_failed").count))
         flood = nil
         expectRecovery(of: server)
         flood = Flood(100, port: server.port)
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         withExtendedLifetime(flood) {}
     }
 
@@ -105,7 +105,7 @@ struct DescriptorTests {
         let process = HearthProcess(["serve", "--data", directory.path(of: "data"), "--port", "0"], descriptors: 70)
         try process.start()
         process.waitForEnd()
-        #expect(process.status == 1)
-        #expect(process.errors.contains("the limit of 70 file descriptors"), "\(process.errors)")
+        expectEqual(process.status, 1)
+        expect(process.errors.contains("the limit of 70 file descriptors"), "\(process.errors)")
     }
 }

@@ -16,7 +16,7 @@ struct FormatsTests {
 
     private func run(_ arguments: [String]) throws -> String {
         let outcome = try HearthBinary.run(arguments)
-        #expect(outcome.status == 0, "\(arguments): \(outcome.errors)")
+        expectEqual(outcome.status, 0, "\(arguments): \(outcome.errors)")
         return outcome.output
     }
 
@@ -27,7 +27,7 @@ struct FormatsTests {
 
     @Test
     func `There is a directory of format 1`() {
-        #expect(Self.names.contains("format-1"))
+        expect(Self.names.contains("format-1"))
     }
 
     @Test(arguments: names)
@@ -35,18 +35,18 @@ struct FormatsTests {
         let unpacked = try HearthBinary.run(
             ["-xzf", Self.folder.appending(path: "\(name).tar.gz").path, "-C", directory.path],
             executable: "/bin/tar")
-        #expect(unpacked.status == 0, "\(unpacked.errors)")
+        expectEqual(unpacked.status, 0, "\(unpacked.errors)")
         let data = directory.path(of: "data")
         _ = try run(["upgrade", data])
         let checked = try run(["check", "--data", data])
-        #expect(checked.contains("no problems; 201 documents") && checked.contains("rules number 1"), "\(checked)")
+        expect(checked.contains("no problems; 201 documents") && checked.contains("rules number 1"), "\(checked)")
         let server = try ServerProcess(data: data)
         let expected = try String(contentsOf: Self.folder.appending(path: "\(name).jsonl"), encoding: .utf8)
         let found = try export("books", server) + export("books/b001/reviews", server)
-        #expect(found.sorted() == expected.split(separator: "\n").map(String.init).sorted())
+        expectEqual(found.sorted(), expected.split(separator: "\n").map(String.init).sorted())
         let indexes = try run(["indexes", "list", "--data", data])
-        #expect(indexes.contains("READY") && indexes.contains("\"title\""), "\(indexes)")
-        #expect(server.stop() == 0)
-        #expect(try run(["check", "--data", data]).contains("no problems"))
+        expect(indexes.contains("READY") && indexes.contains("\"title\""), "\(indexes)")
+        expectEqual(server.stop(), 0)
+        try expect(run(["check", "--data", data]).contains("no problems"))
     }
 }

@@ -25,8 +25,8 @@ struct FullDiskTests {
             let id = "\(prefix)\(stored.count)"
             let reply = try #require(client.request("POST", "\(Self.root)/c?documentId=\(id)", body: Self.body))
             if reply.status != 200 {
-                #expect(reply.status == 429)
-                #expect(reply.body.contains("RESOURCE_EXHAUSTED"))
+                expectEqual(reply.status, 429)
+                expect(reply.body.contains("RESOURCE_EXHAUSTED"))
                 return stored
             }
             stored.append(id)
@@ -36,7 +36,7 @@ struct FullDiskTests {
     private func expectStored(_ server: ServerProcess, _ ids: some Sequence<String>, _ status: Int = 200) {
         let client = HTTPTestClient(port: server.port)
         let other = ids.filter { client.request("GET", "\(Self.root)/c/\($0)?mask.fieldPaths=none")?.status != status }
-        #expect(other == [])
+        expectEqual(other, [])
     }
 
     private func get(_ server: ServerProcess, _ page: String) throws -> HTTPTestClient.Reply {
@@ -71,7 +71,7 @@ struct FullDiskTests {
     func `Commits are refused and reads succeed; deletes are accepted and free space, and commits resume`() throws {
         let server = try ServerProcess(data: data, arguments: Self.flags)
         var stored = try fillUp(server)
-        #expect(stored.count > 500)
+        expect(stored.count > 500)
         // A checkpoint or a merge that ends now frees space.
         var report = try report(server)
         try waitUntil("the server is full while all its reports are read") {
@@ -81,17 +81,17 @@ struct FullDiskTests {
             }
             return report.saysFull
         }
-        #expect(report.ready.body.hasPrefix("not ready: the disk is full; commits other than deletes are refused: "))
-        #expect(report.health.output.isEmpty)
-        #expect(report.health.errors.hasPrefix("hearth: not ready: the disk is full; "), "\(report.health.errors)")
+        expect(report.ready.body.hasPrefix("not ready: the disk is full; commits other than deletes are refused: "))
+        expect(report.health.output.isEmpty)
+        expect(report.health.errors.hasPrefix("hearth: not ready: the disk is full; "), "\(report.health.errors)")
         let metrics = report.metrics
-        #expect(metrics.contains("\nhearth_store_failed 0\n"))
-        #expect(metrics.contains("\nhearth_disk_reserve_bytes \(4 << 20)\n"))
+        expect(metrics.contains("\nhearth_store_failed 0\n"))
+        expect(metrics.contains("\nhearth_disk_reserve_bytes \(4 << 20)\n"))
         try waitUntil("the log reports it") { server.process.errors.contains("event=store_full") }
         expectStored(server, stored)
         let client = HTTPTestClient(port: server.port)
         for id in stored.prefix(stored.count / 2) {
-            #expect(client.request("DELETE", "\(Self.root)/c/\(id)")?.status == 200)
+            expectEqual(client.request("DELETE", "\(Self.root)/c/\(id)")?.status, 200)
         }
         // Once history and the retention let go of what was deleted.
         for number in 0..<(stored.count / 4) {
@@ -103,8 +103,8 @@ struct FullDiskTests {
         expectStored(server, stored.prefix(stored.count / 2), 404)
         expectStored(server, stored.dropFirst(stored.count / 2))
         expectStored(server, (0..<(stored.count / 4)).map { "more\($0)" })
-        #expect(server.stop() == 0)
-        #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
+        expectEqual(server.stop(), 0)
+        try expectEqual(HearthBinary.run(["check", "--data", data]).status, 0)
     }
 
     @Test
@@ -113,7 +113,7 @@ struct FullDiskTests {
         _ = try fillUp(server)
         try disk.fill()
         let revoked = try HearthBinary.run(["token", "revoke-user", "ada", "--data", data])
-        #expect(revoked.status == 0, "\(revoked.errors)")
+        expectEqual(revoked.status, 0, "\(revoked.errors)")
         let other = TemporaryDirectory("rules")
         for (number, statement) in ["allow read;", "allow get: if false;"].enumerated() {
             let file = other.path(of: "\(number).rules")
@@ -121,14 +121,14 @@ struct FullDiskTests {
             try Data(text.utf8).write(to: URL(fileURLWithPath: file))
             try disk.fill()
             let applied = try HearthBinary.run(["rules", "apply", file, "--data", data])
-            #expect(applied.status == 0, "\(applied.errors)")
+            expectEqual(applied.status, 0, "\(applied.errors)")
         }
-        #expect(HTTPTestClient(port: server.port).request("GET", "\(Self.root)/c/a0")?.status == 403)
+        expectEqual(HTTPTestClient(port: server.port).request("GET", "\(Self.root)/c/a0")?.status, 403)
         server.kill()
         let list = try HearthBinary.run(["rules", "list", "--data", data])
-        #expect(list.output.split(separator: "\n").count == 2, "\(list)")
+        expectEqual(list.output.split(separator: "\n").count, 2, "\(list)")
         let kept = try String(contentsOfFile: "\(data)/identity/revocations.json", encoding: .utf8)
-        #expect(kept.contains("616461"), "\(kept)")
+        expect(kept.contains("616461"), "\(kept)")
     }
 
     @Test
@@ -149,12 +149,12 @@ struct FullDiskTests {
             return try bound() > first
         }
         let client = HTTPTestClient(port: source.port)
-        #expect(client.request("POST", "\(Self.root)/c?documentId=x", body: #"{"fields":{}}"#)?.status == 200)
+        expectEqual(client.request("POST", "\(Self.root)/c?documentId=x", body: #"{"fields":{}}"#)?.status, 200)
         try waitUntil("the replica has it") {
             HTTPTestClient(port: replica.port).request("GET", "\(Self.root)/c/x")?.status == 200
         }
-        #expect(replica.stop() == 0)
-        #expect(source.stop() == 0)
+        expectEqual(replica.stop(), 0)
+        expectEqual(source.stop(), 0)
     }
 
     @Test
@@ -168,16 +168,16 @@ struct FullDiskTests {
         try Data(text.utf8).write(to: URL(fileURLWithPath: file))
         try disk.fill()
         let revoked = try HearthBinary.run(["token", "revoke-user", "ada", "--data", data])
-        #expect(revoked.status == 0, "\(revoked.errors)")
+        expectEqual(revoked.status, 0, "\(revoked.errors)")
         try disk.fill()
         let applied = try HearthBinary.run(["rules", "apply", file, "--data", data])
-        #expect(applied.status == 0, "\(applied.errors)")
+        expectEqual(applied.status, 0, "\(applied.errors)")
         let kept = try String(contentsOfFile: "\(data)/identity/revocations.json", encoding: .utf8)
-        #expect(kept.contains("616461"), "\(kept)")
+        expect(kept.contains("616461"), "\(kept)")
         // What was acknowledged is there, and deletes find their space.
         let again = try ServerProcess(data: data, arguments: Self.flags)
         expectStored(again, stored)
-        #expect(again.stop() == 0)
+        expectEqual(again.stop(), 0)
     }
 
     @Test
@@ -186,16 +186,16 @@ struct FullDiskTests {
         // Segments of the log are smaller, a run is not.
         try limitFiles(of: server, to: "\(3 << 20)")
         let stored = try fill(server, "a")
-        #expect(stored.count > 10)
-        #expect(try get(server, "/readyz").body.contains("RLIMIT_FSIZE"))
+        expect(stored.count > 10)
+        try expect(get(server, "/readyz").body.contains("RLIMIT_FSIZE"))
         expectStored(server, stored)
         try limitFiles(of: server, to: "unlimited")
         let client = HTTPTestClient(port: server.port)
         try waitUntil("a write is accepted again") {
             client.request("POST", "\(Self.root)/c?documentId=late", body: Self.body)?.status == 200
         }
-        #expect(server.stop() == 0)
-        #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
+        expectEqual(server.stop(), 0)
+        try expectEqual(HearthBinary.run(["check", "--data", data]).status, 0)
     }
 
     private func limitFiles(of server: ServerProcess, to bytes: String) throws {
@@ -204,7 +204,7 @@ struct FullDiskTests {
         process.arguments = ["--pid", String(server.process.identifier), "--fsize=\(bytes):unlimited"]
         try process.run()
         process.waitUntilExit()
-        #expect(process.terminationStatus == 0)
+        expectEqual(process.terminationStatus, 0)
     }
 
     @Test
@@ -221,8 +221,8 @@ struct FullDiskTests {
             stored += try fill(second, "c\(stored.count)-")
             return try get(second, "/readyz").status == 503
         }
-        #expect(HTTPTestClient(port: second.port).request("DELETE", "\(Self.root)/c/\(stored[0])")?.status == 200)
-        #expect(second.stop() == 0)
+        expectEqual(HTTPTestClient(port: second.port).request("DELETE", "\(Self.root)/c/\(stored[0])")?.status, 200)
+        expectEqual(second.stop(), 0)
         try disk.fill()
         let third = try ServerProcess(data: data, arguments: Self.flags)
         expectStored(third, stored.dropFirst())
@@ -233,7 +233,7 @@ struct FullDiskTests {
             client.request("POST", "\(Self.root)/c?documentId=late", body: Self.body)?.status == 200
         }
         try waitUntil("the server is ready again") { try get(third, "/readyz").status == 200 }
-        #expect(third.stop() == 0)
-        #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
+        expectEqual(third.stop(), 0)
+        try expectEqual(HearthBinary.run(["check", "--data", data]).status, 0)
     }
 }

@@ -18,7 +18,7 @@ struct MemoryTests {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         limit.rlim_cur = limit.rlim_max
-        #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+        expectEqual(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit), 0)
         let directory = TemporaryDirectory("memory")
         let server = try ServerProcess(data: directory.path(of: "data"), arguments: ["--loops", "2"])
         _ = HTTPTestClient(port: server.port).request("GET", "/metrics")
@@ -44,6 +44,6 @@ struct MemoryTests {
         try waitUntil("the memory is given back: \(before) KiB before, \(most) KiB at most") {
             try residentKilobytes(server) <= before + (most - before) / 4
         }
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 }

@@ -73,11 +73,11 @@ struct MetricsTests {
         for path in [
             "c?documentId=1", "c?documentId=2", "c/1/s?documentId=1", "c/2/s?documentId=1", "c/1/c?documentId=1",
         ] {
-            #expect(
-                writer.request("POST", "\(Self.root)/\(path)", body: #"{"fields":{"a":{"nullValue":null}}}"#)?.status
-                    == 200)
+            expectEqual(
+                writer.request("POST", "\(Self.root)/\(path)", body: #"{"fields":{"a":{"nullValue":null}}}"#)?.status,
+                200)
         }
-        #expect(first.stop() == 0)
+        expectEqual(first.stop(), 0)
         let server = try ServerProcess(
             data: data, arguments: ["--memory", "64MiB", "--max-queued-bytes", "3MiB"])
         let client = HTTPTestClient(port: server.port)
@@ -89,9 +89,9 @@ struct MetricsTests {
             page = Page(client.request("GET", "/metrics")?.body ?? "")
             return value("hearth_collection_documents", "c") > 0
         }
-        #expect(page.problems == [])
-        #expect(value("hearth_collection_documents", "c") == 3 && value("hearth_collection_documents", "s") == 2)
-        #expect(value("hearth_collection_document_bytes", "c") > 0 && value("hearth_collection_index_entries", "c") > 0)
+        expectEqual(page.problems, [])
+        expect(value("hearth_collection_documents", "c") == 3 && value("hearth_collection_documents", "s") == 2)
+        expect(value("hearth_collection_document_bytes", "c") > 0 && value("hearth_collection_index_entries", "c") > 0)
         let parts = [
             "memtables", "commit_queue", "transactions", "locks", "commit_results", "changes", "databases",
             "web_sessions", "listeners",
@@ -99,12 +99,12 @@ struct MetricsTests {
         let bounds = parts.map { part in
             page.samples["hearth_memory_max_bytes{part=\"\(part)\"}"].map { Int($0) / (1 << 20) }
         }
-        #expect(bounds == [16, 3, 4, 1 + 3, 2, 1, 1, 8, 8])
-        #expect(page.samples["hearth_memory_bytes{part=\"databases\"}"] ?? 0 > 640)
-        #expect(page.samples["hearth_memory_bytes{part=\"memtables\"}"] != nil)
-        #expect(page.samples["hearth_memory_bytes{part=\"others\"}"] ?? 0 > 0)
-        #expect(page.samples["hearth_memory_budget_bytes"] == Double(64 << 20))
-        #expect(server.stop() == 0)
+        expectEqual(bounds, [16, 3, 4, 1 + 3, 2, 1, 1, 8, 8])
+        expect(page.samples["hearth_memory_bytes{part=\"databases\"}"] ?? 0 > 640)
+        expect(page.samples["hearth_memory_bytes{part=\"memtables\"}"] != nil)
+        expect(page.samples["hearth_memory_bytes{part=\"others\"}"] ?? 0 > 0)
+        expectEqual(page.samples["hearth_memory_budget_bytes"], Double(64 << 20))
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -115,28 +115,28 @@ struct MetricsTests {
         let names = (0..<500).map { "projects/p/databases/d/documents/\($0 % 5 == 0 ? "rare" : "often")/\($0)" }
         let writes = names.map { #"{"update":{"name":"\#($0)","fields":{}}}"# }.joined(separator: ",")
         for _ in 0..<20 {
-            #expect(client.request("POST", "\(Self.root):commit", body: #"{"writes":[\#(writes)]}"#)?.status == 200)
+            expectEqual(client.request("POST", "\(Self.root):commit", body: #"{"writes":[\#(writes)]}"#)?.status, 200)
         }
         let all = names.map { "\"\($0)\"" }.joined(separator: ",")
         for _ in 0..<20 {
-            #expect(client.request("POST", "\(Self.root):batchGet", body: #"{"documents":[\#(all)]}"#)?.status == 200)
+            expectEqual(client.request("POST", "\(Self.root):batchGet", body: #"{"documents":[\#(all)]}"#)?.status, 200)
         }
         for _ in 0..<20 {
             let query = #"{"structuredQuery":{"from":[{"collectionId":"often"}]}}"#
-            #expect(client.request("POST", "\(Self.root):runQuery", body: query)?.status == 200)
+            expectEqual(client.request("POST", "\(Self.root):runQuery", body: query)?.status, 200)
         }
         let page = Page(client.request("GET", "/metrics")?.body ?? "")
-        #expect(page.problems == [])
+        expectEqual(page.problems, [])
         func value(_ name: String, _ collection: String) -> Double {
             let labels = "{database=\"projects/p/databases/d\",collection=\"\(collection)\"}"
             return page.samples["hearth_collection_\(name)_total\(labels)"] ?? 0
         }
         // Of 2,000 documents some 31 are looked at. The bounds are wider than four standard deviations.
-        #expect((10_000.0...22_000).contains(value("reads", "often")), "\(value("reads", "often")) of 16,000")
-        #expect((500.0...4_500).contains(value("reads", "rare")), "\(value("reads", "rare")) of 2,000")
-        #expect((4_500.0...11_500).contains(value("writes", "often")), "\(value("writes", "often")) of 8,000")
-        #expect((500.0...4_500).contains(value("writes", "rare")), "\(value("writes", "rare")) of 2,000")
-        #expect(server.stop() == 0)
+        expect((10_000.0...22_000).contains(value("reads", "often")), "\(value("reads", "often")) of 16,000")
+        expect((500.0...4_500).contains(value("reads", "rare")), "\(value("reads", "rare")) of 2,000")
+        expect((4_500.0...11_500).contains(value("writes", "often")), "\(value("writes", "often")) of 8,000")
+        expect((500.0...4_500).contains(value("writes", "rare")), "\(value("writes", "rare")) of 2,000")
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -146,12 +146,12 @@ struct MetricsTests {
             data: directory.path(of: "data"), arguments: ["--memory", "64MiB", "--loops", "1"])
         // An eighth of the budget, at 64 KiB each.
         let clients = (0..<128).map { _ in HTTPTestClient(port: server.port) }
-        for client in clients { #expect(client.request("GET", "/livez")?.status == 200) }
+        for client in clients { expectEqual(client.request("GET", "/livez")?.status, 200) }
         let refused = try #require(HTTPTestClient(port: server.port).request("GET", "/livez"))
-        #expect(refused.status == 503 && refused.body.contains("more than 128 connections"), "\(refused)")
+        expect(refused.status == 503 && refused.body.contains("more than 128 connections"), "\(refused)")
         let page = Page(clients[0].request("GET", "/metrics")?.body ?? "")
-        #expect(page.samples["hearth_memory_max_bytes{part=\"commit_queue\"}"] == Double(4 << 20))
-        #expect(server.stop() == 0)
+        expectEqual(page.samples["hearth_memory_max_bytes{part=\"commit_queue\"}"], Double(4 << 20))
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -161,20 +161,20 @@ struct MetricsTests {
         for number in 0..<3 {
             // New connections, so that both loops have their share.
             let client = HTTPTestClient(port: server.port)
-            #expect(client.request("POST", "\(Self.root)/c?documentId=\(number)", body: "{}")?.status == 200)
-            #expect(client.request("GET", "\(Self.root)/c/\(number)")?.status == 200)
-            #expect(client.request("GET", "\(Self.root)/c/none")?.status == 404)
-            #expect(
+            expectEqual(client.request("POST", "\(Self.root)/c?documentId=\(number)", body: "{}")?.status, 200)
+            expectEqual(client.request("GET", "\(Self.root)/c/\(number)")?.status, 200)
+            expectEqual(client.request("GET", "\(Self.root)/c/none")?.status, 404)
+            expectEqual(
                 client.request(
                     "POST", "\(Self.root):runQuery", body: #"{"structuredQuery":{"from":[{"collectionId":"c"}]}}"#)?
-                    .status == 200)
-            #expect(client.request("POST", "\(Self.root):commit", body: "{")?.status == 400)
+                    .status, 200)
+            expectEqual(client.request("POST", "\(Self.root):commit", body: "{")?.status, 400)
         }
         let client = HTTPTestClient(port: server.port)
         let reply = try #require(client.request("GET", "/metrics"))
-        #expect(reply.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8")
+        expectEqual(reply.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8")
         let page = Page(reply.body)
-        #expect(page.problems == [])
+        expectEqual(page.problems, [])
         let expected: [String: Double] = [
             #"hearth_requests_total{method="GetDocument",code="OK"}"#: 3,
             #"hearth_requests_total{method="GetDocument",code="NOT_FOUND"}"#: 3,
@@ -188,20 +188,20 @@ struct MetricsTests {
             #"hearth_connections_open{protocol="unknown"}"#: 0, "hearth_databases": 1,
             "hearth_connections_total": 4, "hearth_store_full": 0, "hearth_store_failed": 0,
         ]
-        for (key, value) in expected { #expect(page.samples[key] == value, "\(key)") }
-        #expect(page.samples[#"hearth_connections_open{protocol="http1"}"#] ?? 0 >= 1)
-        #expect(page.samples["process_resident_memory_bytes"] ?? 0 > 1_000_000)
-        #expect(page.samples["process_cpu_seconds_total"] ?? 0 > 0)
+        for (key, value) in expected { expectEqual(page.samples[key], value, "\(key)") }
+        expect(page.samples[#"hearth_connections_open{protocol="http1"}"#] ?? 0 >= 1)
+        expect(page.samples["process_resident_memory_bytes"] ?? 0 > 1_000_000)
+        expect(page.samples["process_cpu_seconds_total"] ?? 0 > 0)
         let unsound = [
             ("hearth_request_seconds", #"method="GetDocument""#), ("hearth_sync_seconds", ""),
             ("hearth_commit_group_requests", ""),
         ]
         .filter { !page.isSound($0.0, $0.1) }.map(\.0)
-        #expect(unsound == [])
-        #expect(page.samples["hearth_commit_group_requests_sum"] == 3)
-        #expect(page.samples["hearth_sync_seconds_count"] == page.samples["hearth_commit_groups_total"])
-        #expect(page.samples.keys.contains { $0.hasPrefix("hearth_build_info{version=\"") })
-        #expect(server.stop() == 0)
+        expectEqual(unsound, [])
+        expectEqual(page.samples["hearth_commit_group_requests_sum"], 3)
+        expectEqual(page.samples["hearth_sync_seconds_count"], page.samples["hearth_commit_groups_total"])
+        expect(page.samples.keys.contains { $0.hasPrefix("hearth_build_info{version=\"") })
+        expectEqual(server.stop(), 0)
     }
 }
 

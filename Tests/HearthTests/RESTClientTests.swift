@@ -10,7 +10,7 @@ struct RESTClientTests {
     func `Every method with a REST form answers the official client`() throws {
         let directory = TemporaryDirectory("rest-client")
         let server = try ServerProcess(data: directory.path(of: "data"))
-        defer { #expect(server.stop() == 0) }
+        defer { expectEqual(server.stop(), 0) }
         let process = Process()
         let errors = Pipe()
         process.executableURL = URL(fileURLWithPath: Repository.python)
@@ -21,6 +21,6 @@ struct RESTClientTests {
         try process.run()
         let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
-        #expect(process.terminationStatus == 0, "\(text)")
+        expectEqual(process.terminationStatus, 0, "\(text)")
     }
 }

@@ -21,8 +21,8 @@ struct RESTTests {
     /// The reply's body as JSON: a dictionary, or an array of them.
     private func send(_ method: String, _ target: String, _ body: String? = nil, status: Int = 200) throws -> Any {
         let reply = try #require(client.request(method, target, body: body))
-        #expect(reply.status == status, "\(method) \(target): \(reply.body)")
-        #expect(reply.headers["content-type"] == "application/json; charset=utf-8")
+        expectEqual(reply.status, status, "\(method) \(target): \(reply.body)")
+        expectEqual(reply.headers["content-type"], "application/json; charset=utf-8")
         return try JSONSerialization.jsonObject(with: Data(reply.body.utf8))
     }
 
@@ -30,7 +30,7 @@ struct RESTTests {
         let all = try send(method, target, body, status: status)
         let object = all as? [String: Any] ?? (all as? [[String: Any]])?.first
         let error = try #require(object?["error"] as? [String: Any])
-        #expect(error["code"] as? Int == status)
+        expect(error["code"] as? Int == status)
         return try #require(error["status"] as? String)
     }
 
@@ -48,27 +48,27 @@ struct RESTTests {
         let fields = try #require(try JSONSerialization.jsonObject(with: Data(Self.everyType.utf8)) as? NSDictionary)
         let created = try #require(
             try send("POST", "\(Self.root)/c?documentId=d", #"{"fields":\#(Self.everyType)}"#) as? [String: Any])
-        #expect(created["name"] as? String == "\(Self.names)/c/d")
-        #expect(created["fields"] as? NSDictionary == fields)
-        #expect(created["createTime"] as? String == created["updateTime"] as? String)
+        expect(created["name"] as? String == "\(Self.names)/c/d")
+        expect(created["fields"] as? NSDictionary == fields)
+        expect(created["createTime"] as? String == created["updateTime"] as? String)
         let read = try #require(try send("GET", "\(Self.root)/c/d") as? NSDictionary)
-        #expect(read == created as NSDictionary)
-        #expect(try error("POST", "\(Self.root)/c?documentId=d", "{}", status: 409) == "ALREADY_EXISTS")
+        expect(read == created as NSDictionary)
+        try expectEqual(error("POST", "\(Self.root)/c?documentId=d", "{}", status: 409), "ALREADY_EXISTS")
 
         let mask = "updateMask.fieldPaths=s&updateMask.fieldPaths=a&mask.fieldPaths=s"
         let changed = try #require(
             try send(
                 "PATCH", "\(Self.root)/c/d?\(mask)&currentDocument.exists=true",
                 #"{"fields":{"s":{"stringValue":"new"}}}"#) as? [String: Any])
-        #expect(changed["fields"] as? NSDictionary == ["s": ["stringValue": "new"]])
+        expect(changed["fields"] as? NSDictionary == ["s": ["stringValue": "new"]])
         let rest = try #require((try send("GET", "\(Self.root)/c/d") as? [String: Any])?["fields"] as? [String: Any])
-        #expect(rest["a"] == nil && rest.count == fields.count - 1)
+        expect(rest["a"] == nil && rest.count == fields.count - 1)
 
-        #expect(try send("DELETE", "\(Self.root)/c/d") as? NSDictionary == [:])
-        #expect(try error("GET", "\(Self.root)/c/d", status: 404) == "NOT_FOUND")
-        #expect(try error("PATCH", "\(Self.root)/c/d?currentDocument.exists=true", "{}", status: 404) == "NOT_FOUND")
-        #expect(try error("GET", "\(Self.root)/c/d?pagesize=1", status: 400) == "INVALID_ARGUMENT")
-        #expect(server.stop() == 0)
+        try expect(send("DELETE", "\(Self.root)/c/d") as? NSDictionary == [:])
+        try expectEqual(error("GET", "\(Self.root)/c/d", status: 404), "NOT_FOUND")
+        try expectEqual(error("PATCH", "\(Self.root)/c/d?currentDocument.exists=true", "{}", status: 404), "NOT_FOUND")
+        try expectEqual(error("GET", "\(Self.root)/c/d?pagesize=1", status: 400), "INVALID_ARGUMENT")
+        expectEqual(server.stop(), 0)
     }
 
     // Swift 6.3 released an array too early where it optimized: a release build ended on literals of 22 bytes.
@@ -94,9 +94,9 @@ struct RESTTests {
             let expected: NSDictionary = [
                 "s": ["stringValue": "x\(text)"], "b": ["integerValue": "\(length)"], "e": ["stringValue": text],
             ]
-            #expect(row?["fields"] as? NSDictionary == expected)
+            expect(row?["fields"] as? NSDictionary == expected)
         }
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -112,9 +112,9 @@ struct RESTTests {
             client.request(
                 "POST", "\(Self.root):runQuery?prettyPrint=false",
                 body: #"{"structuredQuery":{"from":[{"collectionId":"c"}]}}"#))
-        #expect(reply.status == 200 && reply.chunks.count >= 2_000)
-        #expect((try JSONSerialization.jsonObject(with: Data(reply.body.utf8)) as? [Any])?.count == 2_000)
-        #expect(server.stop() == 0)
+        expect(reply.status == 200 && reply.chunks.count >= 2_000)
+        expectEqual((try JSONSerialization.jsonObject(with: Data(reply.body.utf8)) as? [Any])?.count, 2_000)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -134,29 +134,29 @@ struct RESTTests {
             let totals = try send("POST", "\(Self.root):runAggregationQuery", count) as? [[String: Any]]
             return (totals?[0]["result"] as? NSDictionary)?["aggregateFields"] as? NSDictionary
         }
-        #expect(try remaining() == ["n": ["integerValue": "6000"]])
-        #expect(try send("DELETE", "/emulator/v1/projects/p/databases/(default)/documents") as? NSDictionary == [:])
-        #expect(try remaining() == ["n": ["integerValue": "0"]])
+        try expectEqual(remaining(), ["n": ["integerValue": "6000"]])
+        try expect(send("DELETE", "/emulator/v1/projects/p/databases/(default)/documents") as? NSDictionary == [:])
+        try expectEqual(remaining(), ["n": ["integerValue": "0"]])
         _ = try send("GET", "\(other)/c/stays")
-        #expect(try send("DELETE", "/emulator/v1/projects/p/databases/(default)/documents") as? NSDictionary == [:])
-        #expect(server.stop() == 0)
+        try expect(send("DELETE", "/emulator/v1/projects/p/databases/(default)/documents") as? NSDictionary == [:])
+        expectEqual(server.stop(), 0)
     }
 
     @Test
     func `A reset is refused where it is switched off`() throws {
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         let guarded = try ServerProcess(
             data: directory.path(of: "guarded"), arguments: ["--emulator-endpoints", "off"])
         let reply = HTTPTestClient(port: guarded.port).request(
             "DELETE", "/emulator/v1/projects/p/databases/d/documents")
-        #expect(reply?.status == 403 && reply?.body.contains("--emulator-endpoints") == true)
-        #expect(guarded.stop() == 0)
+        expect(reply?.status == 403 && reply?.body.contains("--emulator-endpoints") == true)
+        expectEqual(guarded.stop(), 0)
     }
 
     @Test
     func `Pages of this machine may call, those of others may not`() throws {
         let local = try #require(client.request("GET", "\(Self.root)/c", headers: ["Origin: http://localhost:3000"]))
-        #expect(local.status == 200 && local.headers["access-control-allow-origin"] == "http://localhost:3000")
+        expect(local.status == 200 && local.headers["access-control-allow-origin"] == "http://localhost:3000")
         let asked = try #require(
             client.request(
                 "OPTIONS", "\(Self.root):commit",
@@ -164,15 +164,15 @@ struct RESTTests {
                     "Origin: http://localhost:3000", "Access-Control-Request-Method: POST",
                     "Access-Control-Request-Headers: x-a, authorization",
                 ]))
-        #expect(asked.status == 204 && asked.headers["access-control-allow-headers"] == "x-a, authorization")
-        #expect(asked.headers["access-control-allow-methods"]?.contains("PATCH") == true)
+        expect(asked.status == 204 && asked.headers["access-control-allow-headers"] == "x-a, authorization")
+        expectEqual(asked.headers["access-control-allow-methods"]?.contains("PATCH"), true)
         let foreign = try #require(
             client.request("POST", "\(Self.root):commit", body: "{}", headers: ["Origin: https://example.org"]))
-        #expect(foreign.status == 403)
+        expectEqual(foreign.status, 403)
         // The page sees why, and its credentials do not count.
-        #expect(foreign.headers["access-control-allow-origin"] == "https://example.org")
-        #expect(foreign.headers["access-control-allow-credentials"] == nil)
-        #expect(server.stop() == 0)
+        expectEqual(foreign.headers["access-control-allow-origin"], "https://example.org")
+        expectNil(foreign.headers["access-control-allow-credentials"])
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -191,12 +191,12 @@ struct RESTTests {
         for (reply, status) in [
             (asked, 204), (missing, 404), (nowhere, 404), (otherHost.reply(), 403), (tooLarge.reply(), 413),
         ] {
-            #expect(reply?.status == status)
-            #expect(reply?.headers["access-control-allow-origin"] == origin && reply?.headers["vary"] == "Origin")
-            #expect(reply?.headers["access-control-allow-credentials"] == "true")
+            expectEqual(reply?.status, status)
+            expect(reply?.headers["access-control-allow-origin"] == origin && reply?.headers["vary"] == "Origin")
+            expectEqual(reply?.headers["access-control-allow-credentials"], "true")
         }
-        #expect(client.request("GET", "/")?.headers["access-control-allow-origin"] == nil)
-        #expect(server.stop() == 0)
+        expectNil(client.request("GET", "/")?.headers["access-control-allow-origin"])
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -206,22 +206,22 @@ struct RESTTests {
         }
         let query = #"{"structuredQuery":{"from":[{"collectionId":"c"}]}}"#
         let reply = try #require(client.request("POST", "\(Self.root):runQuery?alt=sse", body: query))
-        #expect(reply.status == 200 && reply.headers["content-type"] == "text/event-stream")
+        expect(reply.status == 200 && reply.headers["content-type"] == "text/event-stream")
         let events = reply.body.components(separatedBy: "\r\n\r\n")
-        #expect(events.last == "" && events.count == 3)
+        expect(events.last == "" && events.count == 3)
         let names = try events.dropLast().map { event in
-            #expect(event.hasPrefix("data: {") && !event.contains("\n"))
+            expect(event.hasPrefix("data: {") && !event.contains("\n"))
             let message = try JSONSerialization.jsonObject(with: Data(event.dropFirst(6).utf8)) as? [String: Any]
             return (message?["document"] as? [String: Any])?["name"] as? String
         }
-        #expect(names == ["\(Self.names)/c/a", "\(Self.names)/c/b"])
+        expectEqual(names, ["\(Self.names)/c/a", "\(Self.names)/c/b"])
         let one = try #require(client.request("GET", "\(Self.root)/c/a?alt=sse"))
-        #expect(one.headers["content-type"] == "text/event-stream" && one.body.hasPrefix("data: {\"name\":"))
-        #expect(
-            try error("POST", "\(Self.root):runQuery?alt=sse", #"{"structuredQuery":{"limit":-1}}"#, status: 400)
-                == "INVALID_ARGUMENT")
-        #expect(try error("GET", "\(Self.root)/c/a?alt=proto", status: 400) == "INVALID_ARGUMENT")
-        #expect(server.stop() == 0)
+        expect(one.headers["content-type"] == "text/event-stream" && one.body.hasPrefix("data: {\"name\":"))
+        try expectEqual(
+            error("POST", "\(Self.root):runQuery?alt=sse", #"{"structuredQuery":{"limit":-1}}"#, status: 400),
+            "INVALID_ARGUMENT")
+        try expectEqual(error("GET", "\(Self.root)/c/a?alt=proto", status: 400), "INVALID_ARGUMENT")
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -229,7 +229,7 @@ struct RESTTests {
         let write = #"{"writes":[{"update":{"name":"\#(Self.names)/c/d","fields":{}}}]}"#
         _ = try send("POST", "\(Self.root)%3Acommit", write)
         _ = try send("GET", "\(Self.root.replacingOccurrences(of: "/v1/", with: "/v1beta1/"))/c/d")
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -239,32 +239,32 @@ struct RESTTests {
         _ = try send("GET", "\(document)?$httpHeaders=X-Goog-Api-Client:gl-js%2F%0D%0AContent-Type:text%2Fplain%0D%0A")
         _ = try send("GET", "\(document)?%24httpHeaders=")
         // The header has an effect: this deadline is not a number.
-        #expect(
-            try error("GET", "\(document)?$httpHeaders=X-Server-Timeout:soon%0D%0A", status: 400) == "INVALID_ARGUMENT")
+        try expectEqual(
+            error("GET", "\(document)?$httpHeaders=X-Server-Timeout:soon%0D%0A", status: 400), "INVALID_ARGUMENT")
         // The request's own counts before it.
         let both = client.request(
             "GET", "\(document)?$httpHeaders=X-Server-Timeout:soon%0D%0A", headers: ["X-Server-Timeout: 5"])
-        #expect(both?.status == 200)
+        expectEqual(both?.status, 200)
         for lines in [
             "Host:evil", "Origin:http://localhost", "Cookie:a", "Sec-Fetch-Site:none", "Proxy-Authorization:a",
             "Content-Length:1",
             "nonsense", ":a", "a%20b:c", "a:b%00", "a:b%0Ac:d", String(repeating: "a:b%0D%0A", count: 101),
             "a:b%0D%0A%0D%0Ac:d",
         ] {
-            #expect(
-                try error("GET", "\(document)?$httpHeaders=\(lines)", status: 400) == "INVALID_ARGUMENT", "\(lines)")
+            try expectEqual(
+                error("GET", "\(document)?$httpHeaders=\(lines)", status: 400), "INVALID_ARGUMENT", "\(lines)")
         }
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
     func `The pages say that the server lives, is ready, and what it does`() throws {
-        #expect(client.request("GET", "/")?.body == "Ok\n")
-        #expect(client.request("GET", "/livez")?.status == 200)
-        #expect(client.request("GET", "/readyz")?.body == "ready\n")
-        #expect(client.request("HEAD", "/")?.headers["content-length"] == "3")
-        #expect(client.request("POST", "/livez", body: "")?.status == 405)
-        #expect(try error("GET", "/nothing", status: 404) == "NOT_FOUND")
-        #expect(server.stop() == 0)
+        expectEqual(client.request("GET", "/")?.body, "Ok\n")
+        expectEqual(client.request("GET", "/livez")?.status, 200)
+        expectEqual(client.request("GET", "/readyz")?.body, "ready\n")
+        expectEqual(client.request("HEAD", "/")?.headers["content-length"], "3")
+        expectEqual(client.request("POST", "/livez", body: "")?.status, 405)
+        try expectEqual(error("GET", "/nothing", status: 404), "NOT_FOUND")
+        expectEqual(server.stop(), 0)
     }
 }

@@ -24,33 +24,33 @@ struct UnreachableServerTests {
         for command in try commands() {
             // Port 9 (discard) of this machine: nothing listens there.
             let outcome = try HearthBinary.run(command + ["--address", "127.0.0.1:9", "--timeout", "1500ms"])
-            #expect(outcome.status == 1, "\(command): \(outcome.errors)")
-            #expect(outcome.output.isEmpty)
+            expectEqual(outcome.status, 1, "\(command): \(outcome.errors)")
+            expect(outcome.output.isEmpty)
             let lines = outcome.errors.split(separator: "\n")
-            #expect(lines.count == 2, "\(command): \(outcome.errors)")
-            #expect(lines.first?.hasPrefix("hearth: waiting for 127.0.0.1:9: ") == true, "\(outcome.errors)")
-            #expect(lines.last?.contains("cannot be reached") == true, "\(outcome.errors)")
-            #expect(lines.last?.contains("Start one with hearth serve") == true, "\(outcome.errors)")
-            #expect(lines.allSatisfy { $0.contains("connection refused") }, "\(outcome.errors)")
+            expectEqual(lines.count, 2, "\(command): \(outcome.errors)")
+            expectEqual(lines.first?.hasPrefix("hearth: waiting for 127.0.0.1:9: "), true, "\(outcome.errors)")
+            expectEqual(lines.last?.contains("cannot be reached"), true, "\(outcome.errors)")
+            expectEqual(lines.last?.contains("Start one with hearth serve"), true, "\(outcome.errors)")
+            expect(lines.allSatisfy { $0.contains("connection refused") }, "\(outcome.errors)")
         }
         // A load that could not begin can begin again.
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["c.jsonl"])
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path), ["c.jsonl"])
     }
 
     @Test
     func `What helps follows from the cause, whatever words the address has`() throws {
         let socket = directory.path(of: "this port requires TLS, the peer's certificate")
         let outcome = try HearthBinary.run(["get", "c/x", "--address", "unix:\(socket)", "--timeout", "100ms"])
-        #expect(outcome.status == 1 && outcome.errors.contains(socket), "\(outcome.errors)")
-        #expect(outcome.errors.contains("Start one with hearth serve"), "\(outcome.errors)")
+        expect(outcome.status == 1 && outcome.errors.contains(socket), "\(outcome.errors)")
+        expect(outcome.errors.contains("Start one with hearth serve"), "\(outcome.errors)")
     }
 
     @Test
     func `Every client command has the same timeout`() throws {
         for command in try Set(commands().map { $0[0] }) {
             let help = try HearthBinary.run([command, "--help"]).output
-            #expect(help.contains("--timeout TIME"), "\(command)")
-            #expect(help.contains("Default 10s."), "\(command)")
+            expect(help.contains("--timeout TIME"), "\(command)")
+            expect(help.contains("Default 10s."), "\(command)")
         }
     }
 
@@ -58,10 +58,10 @@ struct UnreachableServerTests {
     func `A name without an address, and a server of another kind, are the reason`() throws {
         let label = String(repeating: "x", count: 70)
         let unknown = try HearthBinary.run(["get", "c/x", "--address", "\(label):8080", "--timeout", "2s"])
-        #expect(unknown.status == 1 && unknown.errors.contains("cannot find the host"), "\(unknown.errors)")
+        expect(unknown.status == 1 && unknown.errors.contains("cannot find the host"), "\(unknown.errors)")
         let web = try ForeignServer()
         let foreign = try HearthBinary.run(["get", "c/x", "--address", "127.0.0.1:\(web.port)", "--timeout", "2s"])
-        #expect(foreign.status == 1 && foreign.errors.contains("it is not a Hearth server"), "\(foreign.errors)")
+        expect(foreign.status == 1 && foreign.errors.contains("it is not a Hearth server"), "\(foreign.errors)")
         withExtendedLifetime(web) {}
     }
 
@@ -73,27 +73,27 @@ struct UnreachableServerTests {
         let client = try TestClient(first)
         try await client.set("c/x", number: 7)
         await client.close()
-        #expect(first.stop() == 0)
+        expectEqual(first.stop(), 0)
         let address = ["--address", "127.0.0.1:\(port)", "--timeout", "10m"]
         let early = HearthProcess(["get", "c/x"] + address)
         try early.start()
-        #expect(early.waitForError("waiting for 127.0.0.1:\(port)"))
+        expect(early.waitForError("waiting for 127.0.0.1:\(port)"))
         let second = try ServerProcess(data: data, port: port)
         early.waitForEnd()
-        #expect(early.status == 0 && early.output == "{\"__name__\":\"c/x\",\"n\":7}\n", "\(early.errors)")
+        expect(early.status == 0 && early.output == "{\"__name__\":\"c/x\",\"n\":7}\n", "\(early.errors)")
         let watch = HearthProcess(["watch", "c"] + address)
         try watch.start()
-        #expect(watch.waitForLine(prefix: "added") != nil)
+        expect(watch.waitForLine(prefix: "added") != nil)
         second.kill()
-        #expect(watch.waitForError("waiting for 127.0.0.1:\(port)"))
+        expect(watch.waitForError("waiting for 127.0.0.1:\(port)"))
         let third = try ServerProcess(data: data, port: port)
         let other = try TestClient(third)
         try await other.set("c/x", number: 8)
-        #expect(watch.waitForLine(prefix: "modified") != nil)
+        expect(watch.waitForLine(prefix: "modified") != nil)
         await other.close()
         watch.signal(SIGKILL)
         watch.waitForEnd()
-        #expect(third.stop() == 0)
+        expectEqual(third.stop(), 0)
     }
 }
 

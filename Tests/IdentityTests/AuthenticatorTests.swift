@@ -28,16 +28,16 @@ import Testing
 
     @Test
     func `Owner and unsigned tokens are credentials in the emulator's mode alone`() throws {
-        #expect(try caller(.emulator, "Bearer owner") == "admin")
-        #expect(try caller(.emulator, "Bearer \(unsigned)") == "bob")
-        #expect(try caller(.emulator, nil) == "anonymous")
+        try expectEqual(caller(.emulator, "Bearer owner"), "admin")
+        try expectEqual(caller(.emulator, "Bearer \(unsigned)"), "bob")
+        try expectEqual(caller(.emulator, nil), "anonymous")
         let bob = try authenticator(.emulator).authenticate(authorization: "Bearer \(unsigned)", now: present)
         try authenticator(.emulator).check(bob, now: .max)
         guard case .user(let user) = bob.caller else {
             Issue.record("not a user")
             return
         }
-        #expect(user.opens(project: "any"))
+        expect(user.opens(project: "any"))
 
         for credential in ["Bearer owner", "Bearer \(unsigned)"] {
             #expect(throws: TokenError.emulatorOnly) { try caller(.closed, credential) }
@@ -56,14 +56,14 @@ import Testing
     @Test(arguments: [SecurityMode.open, .insecure])
     func `An open server does not look at credentials`(mode: SecurityMode) throws {
         for credential in [nil, "Bearer owner", "Bearer \(unsigned)", "Basic abc", "Bearer a.b.c"] {
-            #expect(try caller(mode, credential) == "admin")
+            try expectEqual(caller(mode, credential), "admin")
         }
     }
 
     @Test
     func `The field has the form 'Bearer TOKEN'`() throws {
-        #expect(try Authenticator.bearer("Bearer abc") == Array("abc".utf8))
-        #expect(try Authenticator.bearer("bEARER   a.b_c-d~+/=") == Array("a.b_c-d~+/=".utf8))
+        try expectEqual(Authenticator.bearer("Bearer abc"), Array("abc".utf8))
+        try expectEqual(Authenticator.bearer("bEARER   a.b_c-d~+/="), Array("a.b_c-d~+/=".utf8))
         for wrong in ["", "Bearer", "Bearer ", "Bearer  ", "Basic abc", "Bearerabc", "Bearer a b", "Bearer é", "abc"] {
             #expect(throws: TokenError.scheme, "\(wrong)") { try Authenticator.bearer(wrong) }
         }
@@ -78,12 +78,12 @@ import Testing
         func name(_ names: [String], _ authorization: String? = nil) throws -> String {
             try closed.authenticate(authorization: authorization, certificates: names, now: present).caller.name
         }
-        #expect(try name(["DNS:x", "URI:spiffe://a/b"]) == "job")
+        try expectEqual(name(["DNS:x", "URI:spiffe://a/b"]), "job")
         for wrong in ["DNS:spiffe://a/b", "URI:spiffe://a/B", "URI:spiffe://a/b/", "URI:spiffe://a"] {
-            #expect(try name([wrong]) == "anonymous")
+            try expectEqual(name([wrong]), "anonymous")
         }
         let token = String(decoding: try TestIssuer.token(), as: UTF8.self)
-        #expect(try name(["URI:spiffe://a/b"], "Bearer \(token)") == "ada")
+        try expectEqual(name(["URI:spiffe://a/b"], "Bearer \(token)"), "ada")
         #expect(throws: TokenError.scheme) { try name(["URI:spiffe://a/b"], "Basic x") }
     }
 
@@ -99,7 +99,7 @@ import Testing
             try closed.authenticate(bearer: TestIssuer.token(), now: present)
         }
         #expect(throws: TokenError.revocationsUnknown) { try closed.check(user, now: present) }
-        #expect(TokenError.revocationsUnknown.requestError.code == .unavailable)
+        expectEqual(TokenError.revocationsUnknown.requestError.code, .unavailable)
         _ = try closed.authenticate(bearer: Array(key.utf8), now: present)
         // What is known already is final.
         try revocations.revoke(uid: "ada", before: present)
@@ -133,12 +133,12 @@ import Testing
         let byCertificate = try before.authenticate(authorization: nil, certificates: ["DNS:a"], now: present)
         try authenticator(principals: Principals(list.records)).check(byKey, now: .max)
         let isCertificateRevoked = list.revoke(credential: "DNS:a")
-        #expect(isCertificateRevoked)
+        expect(isCertificateRevoked)
         let after = try authenticator(principals: Principals(list.records))
         try after.check(byKey, now: present)
         #expect(throws: TokenError.unknownPrincipal) { try after.check(byCertificate, now: present) }
         let isKeyRemoved = list.remove("a")
-        #expect(isKeyRemoved)
+        expect(isKeyRemoved)
         let none = try authenticator(principals: Principals(list.records))
         #expect(throws: TokenError.unknownPrincipal) { try none.check(byKey, now: present) }
         try none.check(.admin, now: present)
@@ -153,43 +153,43 @@ import Testing
     @Test
     func `Revocations survive a restart, and only reach farther`() throws {
         let revocations = try Revocations(path)
-        #expect(revocations.version == 0)
+        expectEqual(revocations.version, 0)
         try revocations.revoke(uid: "ada", before: 100)
         try revocations.revoke(uid: "é", before: 200)
         try revocations.revoke(uid: "ada", before: 50)
-        #expect(revocations.version == 2)
+        expectEqual(revocations.version, 2)
         for state in [revocations, try Revocations(path)] {
-            #expect(state.isRevoked(uid: "ada", signedInAt: 99))
-            #expect(!state.isRevoked(uid: "ada", signedInAt: 100))
-            #expect(!state.isRevoked(uid: "eve", signedInAt: 0))
-            #expect(state.isRevoked(uid: "é", signedInAt: 199))
+            expect(state.isRevoked(uid: "ada", signedInAt: 99))
+            expect(!state.isRevoked(uid: "ada", signedInAt: 100))
+            expect(!state.isRevoked(uid: "eve", signedInAt: 0))
+            expect(state.isRevoked(uid: "é", signedInAt: 199))
             // Another spelling of the same character is another user.
-            #expect(!state.isRevoked(uid: "e\u{301}", signedInAt: 0))
+            expect(!state.isRevoked(uid: "e\u{301}", signedInAt: 0))
         }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["revoked.json"])
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path), ["revoked.json"])
     }
 
     @Test
     func `Two processes see each other's revocations, and neither takes one back`() throws {
         let (one, other) = (try Revocations(path), try Revocations(path))
         try one.revoke(uid: "ada", before: 100)
-        #expect(!other.isRevoked(uid: "ada", signedInAt: 99))
+        expect(!other.isRevoked(uid: "ada", signedInAt: 99))
         try other.refresh()
-        #expect(other.isRevoked(uid: "ada", signedInAt: 99))
-        #expect(other.version == 1)
+        expect(other.isRevoked(uid: "ada", signedInAt: 99))
+        expectEqual(other.version, 1)
         try other.refresh()
-        #expect(other.version == 1)
+        expectEqual(other.version, 1)
         // Without a refresh of the first.
         try other.revoke(uid: "eve", before: 100)
         try one.revoke(uid: "bob", before: 100)
         for uid in ["ada", "eve", "bob"] {
-            for state in [one, try Revocations(path)] { #expect(state.isRevoked(uid: uid, signedInAt: 99), "\(uid)") }
+            for state in [one, try Revocations(path)] { expect(state.isRevoked(uid: uid, signedInAt: 99), "\(uid)") }
         }
         try FileManager.default.removeItem(atPath: path)
         #expect(throws: PrincipalFault.self) { try one.refresh() }
-        #expect(one.isRevoked(uid: "ada", signedInAt: 99))
+        expect(one.isRevoked(uid: "ada", signedInAt: 99))
         try one.revoke(uid: "ada", before: 200)
-        #expect(try Revocations(path).isRevoked(uid: "eve", signedInAt: 99))
+        try expect(Revocations(path).isRevoked(uid: "eve", signedInAt: 99))
     }
 
     @Test
@@ -202,8 +202,8 @@ import Testing
         try Data().write(to: URL(fileURLWithPath: directory.path(of: "file")))
         let nowhere = try Revocations(directory.path(of: "file/revoked.json"))
         #expect(throws: PrincipalFault.self) { try nowhere.revoke(uid: "ada", before: 1) }
-        #expect(nowhere.isRevoked(uid: "ada", signedInAt: 0) && !nowhere.isKept)
-        #expect(nowhere.version == 1)
+        expect(nowhere.isRevoked(uid: "ada", signedInAt: 0) && !nowhere.isKept)
+        expectEqual(nowhere.version, 1)
     }
 
     @Test
@@ -214,16 +214,16 @@ import Testing
         try FileManager.default.removeItem(atPath: path)
         try FileManager.default.moveItem(atPath: directory.path(of: "other.json"), toPath: path)
         try revocations.refresh()
-        for uid in ["ada", "eve"] { #expect(revocations.isRevoked(uid: uid, signedInAt: 99), "\(uid)") }
+        for uid in ["ada", "eve"] { expect(revocations.isRevoked(uid: uid, signedInAt: 99), "\(uid)") }
         // The next change brings back what the file lacks.
         try revocations.add([:])
-        #expect(try Revocations(path).moments == revocations.moments)
+        try expectEqual(Revocations(path).moments, revocations.moments)
 
         let many = Dictionary(uniqueKeysWithValues: (0..<Revocations.usersMax).map { (Array("u\($0)".utf8), Int64(1)) })
         #expect(throws: PrincipalFault.self) { try revocations.add(many) }
         // Few users, whose file a start could not read.
         let long = (0..<30_000).map { (Array("\($0)".utf8) + [UInt8](repeating: 97, count: 500), Int64(1)) }
         #expect(throws: PrincipalFault.self) { try revocations.add(Dictionary(uniqueKeysWithValues: long)) }
-        #expect(try revocations.moments.count == 2 && Revocations(path).moments.count == 2)
+        try expect(revocations.moments.count == 2 && Revocations(path).moments.count == 2)
     }
 }

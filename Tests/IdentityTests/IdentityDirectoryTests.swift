@@ -16,12 +16,12 @@ import Testing
     @Test
     func `Revocations are read without making anything`() throws {
         let identity = IdentityDirectory(dataDirectory: directory.path(of: "data"))
-        #expect(try identity.revocations().version == 0)
-        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "data")))
+        try expectEqual(identity.revocations().version, 0)
+        expect(!FileManager.default.fileExists(atPath: directory.path(of: "data")))
         try identity.create()
         try identity.revocations().revoke(uid: "ada", before: 1)
-        #expect(try permissions("data/identity") == 0o700)
-        #expect(try permissions("data/identity/revocations.json") == 0o600)
+        try expectEqual(permissions("data/identity"), 0o700)
+        try expectEqual(permissions("data/identity/revocations.json"), 0o600)
     }
 
     @Test
@@ -44,18 +44,18 @@ import Testing
             try manager.removeItem(atPath: path)
             try manager.moveItem(atPath: path + "-kept", toPath: path)
         }
-        #expect(try identity.revocations().isRevoked(uid: "ada", signedInAt: 99))
-        #expect(try identity.accessTokens().read(token, now: 1).key == .serviceAccount("k"))
+        try expect(identity.revocations().isRevoked(uid: "ada", signedInAt: 99))
+        try expectEqual(identity.accessTokens().read(token, now: 1).key, .serviceAccount("k"))
     }
 
     @Test
     func `The secret of access tokens is made once, in a private file`() throws {
         let identity = IdentityDirectory(dataDirectory: directory.path(of: "data"))
         let token = Array(try identity.accessTokens().token(keyIdentifier: "k", now: 0).utf8)
-        #expect(try identity.accessTokens().read(token, now: 1).key == .serviceAccount("k"))
+        try expectEqual(identity.accessTokens().read(token, now: 1).key, .serviceAccount("k"))
         let path = directory.path(of: "data/identity/access-token-secret")
-        #expect(try permissions("data/identity/access-token-secret") == 0o600)
-        #expect(try Data(contentsOf: URL(fileURLWithPath: path)).count == 65)
+        try expectEqual(permissions("data/identity/access-token-secret"), 0o600)
+        try expectEqual(Data(contentsOf: URL(fileURLWithPath: path)).count, 65)
 
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
         #expect(throws: PrincipalFault.self) { try identity.accessTokens() }
@@ -63,16 +63,16 @@ import Testing
         for text in ["", "00", String(repeating: "0", count: 63) + "x"] {
             try Data(text.utf8).write(to: URL(fileURLWithPath: path))
             let fault = #expect(throws: PrincipalFault.self) { try identity.accessTokens() }
-            #expect(fault?.description.contains("is damaged") == true)
+            expectEqual(fault?.description.contains("is damaged"), true)
         }
         // That of others takes its place, and the same again is not written.
         let common = [UInt8](repeating: 7, count: 32)
         try identity.keep(accessTokenSecret: common)
         let inode = try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? Int
         try identity.keep(accessTokenSecret: common)
-        #expect(try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? Int == inode)
+        try expect(FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? Int == inode)
         let shared = Array(AccessTokens(secret: common).token(keyIdentifier: "k", now: 0).utf8)
-        #expect(try identity.accessTokens().read(shared, now: 1).key == .serviceAccount("k"))
+        try expectEqual(identity.accessTokens().read(shared, now: 1).key, .serviceAccount("k"))
         #expect(throws: PrincipalFault.self) { try identity.keep(accessTokenSecret: [7]) }
         #expect(throws: TokenError.unknownPrincipal) { try identity.accessTokens().read(token, now: 1) }
 

@@ -18,10 +18,10 @@ import Testing
             "b": .string(TestIssuer.certificatePEM(TestKeys.otherRSA)),
         ]).json
         let keys = try read(text)
-        #expect(keys.count == 2)
-        #expect(keys.key("a")?.algorithm == .rs256)
-        #expect(keys.key("c") == nil)
-        #expect(keys.key(nil) == nil)
+        expectEqual(keys.count, 2)
+        expectEqual(keys.key("a")?.algorithm, .rs256)
+        expectNil(keys.key("c"))
+        expectNil(keys.key(nil))
     }
 
     /// Numbers of RFC 7517 (appendix A.1), RFC 7515 (appendices A.2, A.3) and RFC 8037 (appendix A.2), public parts.
@@ -50,12 +50,12 @@ import Testing
                 "\"kty\"", with: "\"key_ops\":[\"wrapKey\"],\"kty\""),
         ]
         let keys = try read(#"{"keys":[\#(([Self.rsa, Self.p256, Self.ed25519] + others).joined(separator: ","))]}"#)
-        #expect(keys.count == 3)
-        #expect(keys.key("2011-04-29")?.algorithm == .rs256)
-        #expect(keys.key("ec")?.algorithm == .es256)
-        #expect(keys.key("ed")?.algorithm == .edDSA)
+        expectEqual(keys.count, 3)
+        expectEqual(keys.key("2011-04-29")?.algorithm, .rs256)
+        expectEqual(keys.key("ec")?.algorithm, .es256)
+        expectEqual(keys.key("ed")?.algorithm, .edDSA)
         let named = try read(#"{"keys":[\#(Self.rsa.replacing("RS256", with: "RS512"))]}"#)
-        #expect(named.key("2011-04-29")?.algorithm == .rs512)
+        expectEqual(named.key("2011-04-29")?.algorithm, .rs512)
     }
 
     @Test
@@ -77,7 +77,7 @@ import Testing
         ]
         for (identifier, signed, signature) in examples {
             let bytes = Base64.decodeAnyForm(Array(signature.utf8).span) ?? []
-            #expect(keys.key(identifier)?.verifies(bytes, of: Array(signed.utf8)) == true, "\(identifier)")
+            expectEqual(keys.key(identifier)?.verifies(bytes, of: Array(signed.utf8)), true, "\(identifier)")
         }
     }
 
@@ -103,7 +103,7 @@ import Testing
         ]
         for (text, reason) in cases {
             let error = #expect(throws: KeyFault.self) { try read(text) }
-            #expect(error?.description.contains(reason) == true, "\(String(describing: error)), expected: \(reason)")
+            expectEqual(error?.description.contains(reason), true, "\(String(describing: error)), expected: \(reason)")
         }
     }
 
@@ -117,23 +117,23 @@ import Testing
         try write("set.json", Array(#"{"keys":[\#(Self.rsa)]}"#.utf8))
         try write(".hidden", Array("not a key".utf8))
         let all = try KeySet.read(directory.path)
-        #expect(all.count == 2)
-        #expect(all.key("first")?.algorithm == .es256)
-        #expect(all.key("2011-04-29") != nil)
+        expectEqual(all.count, 2)
+        expectEqual(all.key("first")?.algorithm, .es256)
+        expect(all.key("2011-04-29") != nil)
         let one = try KeySet.read(directory.path(of: "first.pem"))
-        #expect(one.key("first") != nil)
-        #expect(one.key(nil) != nil)
+        expect(one.key("first") != nil)
+        expect(one.key(nil) != nil)
 
         try write("wrong.pem", Array("not a key".utf8))
         let error = #expect(throws: KeyFault.self) { try KeySet.read(directory.path) }
-        #expect(error?.description.contains("wrong.pem") == true)
+        expectEqual(error?.description.contains("wrong.pem"), true)
         // Each message names the file once.
         try write("large.pem", [UInt8](repeating: 0x20, count: (1 << 20) + 1))
         for name in ["missing", "large.pem"] {
             let path = directory.path(of: name)
             let error = #expect(throws: KeyFault.self) { try KeySet.read(path) }
             let parts = (error?.description ?? "").split(separator: path, omittingEmptySubsequences: false)
-            #expect(parts.count == 2, "\(String(describing: error))")
+            expectEqual(parts.count, 2, "\(String(describing: error))")
         }
     }
 }

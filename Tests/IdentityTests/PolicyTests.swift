@@ -19,7 +19,7 @@ import Testing
 
     @Test
     func `Loopback is open until one flag is given; elsewhere a flag or --insecure is needed`() throws {
-        #expect(try mode { _ in } == .open)
+        try expectEqual(mode { _ in }, .open)
         #expect(throws: SettingsFault.openToOthers) { try mode { $0.isLoopback = false } }
         for (name, path) in Self.flags {
             for isLoopback in [true, false] {
@@ -27,35 +27,35 @@ import Testing
                     $0[keyPath: path] = true
                     $0.isLoopback = isLoopback
                 }
-                #expect(closed == .closed, "\(name)")
+                expectEqual(closed, .closed, "\(name)")
                 let insecure = try mode {
                     $0[keyPath: path] = true
                     $0.isLoopback = isLoopback
                     $0.isInsecure = true
                 }
-                #expect(insecure == .insecure, "\(name)")
+                expectEqual(insecure, .insecure, "\(name)")
             }
             let emulator = try mode {
                 $0[keyPath: path] = true
                 $0.isEmulator = true
             }
-            #expect(emulator == .emulator, "\(name)")
+            expectEqual(emulator, .emulator, "\(name)")
         }
-        #expect(try mode { ($0.isLoopback, $0.isInsecure) = (false, true) } == .insecure)
+        try expectEqual(mode { ($0.isLoopback, $0.isInsecure) = (false, true) }, .insecure)
         for isInsecure in [true, false] {
             #expect(throws: SettingsFault.emulatorForOthers) {
                 try mode { ($0.isLoopback, $0.isEmulator, $0.isInsecure) = (false, true, isInsecure) }
             }
         }
-        #expect(SettingsFault.openToOthers.description.contains("--insecure"))
+        expect(SettingsFault.openToOthers.description.contains("--insecure"))
     }
 
     @Test
     func `Rules of the emulator's route switch an open server to the emulator's mode, and no other`() {
-        #expect(SecurityMode.open.withRulesOfEmulator == .emulator)
-        #expect(SecurityMode.emulator.withRulesOfEmulator == .emulator)
-        #expect(SecurityMode.insecure.withRulesOfEmulator == nil)
-        #expect(SecurityMode.closed.withRulesOfEmulator == nil)
+        expectEqual(SecurityMode.open.withRulesOfEmulator, .emulator)
+        expectEqual(SecurityMode.emulator.withRulesOfEmulator, .emulator)
+        expectNil(SecurityMode.insecure.withRulesOfEmulator)
+        expectNil(SecurityMode.closed.withRulesOfEmulator)
     }
 
     /// The letters are: y allowed, r by the rules, u UNAUTHENTICATED, n PERMISSION_DENIED.
@@ -97,16 +97,16 @@ import Testing
             case .refused: "n"
             }
         }
-        #expect(letters.joined() == expected)
+        expectEqual(letters.joined(), expected)
     }
 
     @Test
     func `The summary has a line for each caller and way`() {
         let lines = SecurityMode.closed.summary(isLoopback: false, hasRules: true)
-        #expect(lines.count == 10)
-        #expect(
-            lines[0] == "without a credential: health yes, documents by the rules, observation no, administration no")
-        #expect(lines[9] == "admins, through a proxy: health yes, documents yes, observation yes, administration yes")
+        expectEqual(lines.count, 10)
+        expectEqual(
+            lines[0], "without a credential: health yes, documents by the rules, observation no, administration no")
+        expectEqual(lines[9], "admins, through a proxy: health yes, documents yes, observation yes, administration yes")
     }
 
     @Test
@@ -115,8 +115,8 @@ import Testing
         func standing(_ project: String) -> Standing {
             Standing(.user(user), .read, project: project, database: "(default)", collection: nil)
         }
-        #expect(standing("shop") == .user)
-        #expect(standing("other") == .anonymous)
+        expectEqual(standing("shop"), .user)
+        expectEqual(standing("other"), .anonymous)
     }
 }
 
@@ -144,15 +144,15 @@ import Testing
             limiter.failed(caller)
             waits.append(limiter.waitMilliseconds(caller))
         }
-        #expect(waits == [0, 0, 0, 0, 0, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000])
-        #expect(limiter.waitMilliseconds(try network("192.0.2.2")) == 0)
+        expectEqual(waits, [0, 0, 0, 0, 0, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000])
+        expectEqual(limiter.waitMilliseconds(try network("192.0.2.2")), 0)
         clock.step(59_999)
-        #expect(limiter.waitMilliseconds(caller) == 1)
+        expectEqual(limiter.waitMilliseconds(caller), 1)
         clock.step(1)
-        #expect(limiter.waitMilliseconds(caller) == 0)
+        expectEqual(limiter.waitMilliseconds(caller), 0)
         clock.step(3_600_000)
         limiter.failed(caller)
-        #expect(limiter.waitMilliseconds(caller) == 0)
+        expectEqual(limiter.waitMilliseconds(caller), 0)
     }
 
     @Test
@@ -160,10 +160,10 @@ import Testing
         let limiter = limiter()
         for number in 0..<6 { limiter.failed(try network("192.0.2.\(number)"), name: "key") }
         let other = try network("198.51.100.1")
-        #expect(limiter.waitMilliseconds(other, name: "key") == 1000)
-        #expect(limiter.waitMilliseconds(other, name: "other") == 0)
+        expectEqual(limiter.waitMilliseconds(other, name: "key"), 1000)
+        expectEqual(limiter.waitMilliseconds(other, name: "other"), 0)
         for number in 0..<6 { limiter.failed(other, name: "n\(number)") }
-        #expect(limiter.waitMilliseconds(other) == 1000)
+        expectEqual(limiter.waitMilliseconds(other), 1000)
     }
 
     @Test
@@ -172,21 +172,21 @@ import Testing
         let (home, other) = (try network("198.51.100.1"), try network("198.51.100.2"))
         limiter.succeeded(home, name: "key")
         limiter.succeeded(nil, name: "key")
-        #expect(!limiter.slowsNames)
+        expect(!limiter.slowsNames)
         var waits: [UInt64] = []
         for number in 0..<12 {
             limiter.failed(try network("192.0.2.\(number)"), name: "key")
             waits.append(limiter.waitMilliseconds(other, name: "key"))
         }
-        #expect(waits == [0, 0, 0, 0, 0, 1000, 2000, 4000, 8000, 8000, 8000, 8000])
-        #expect(limiter.slowsNames)
-        #expect(limiter.waitMilliseconds(nil, name: "key") == 0)
-        #expect(limiter.waitMilliseconds(home, name: "key") == 0)
-        #expect(limiter.waitMilliseconds(home, name: "other") == 0)
+        expectEqual(waits, [0, 0, 0, 0, 0, 1000, 2000, 4000, 8000, 8000, 8000, 8000])
+        expect(limiter.slowsNames)
+        expectEqual(limiter.waitMilliseconds(nil, name: "key"), 0)
+        expectEqual(limiter.waitMilliseconds(home, name: "key"), 0)
+        expectEqual(limiter.waitMilliseconds(home, name: "other"), 0)
         for _ in 0..<6 { limiter.failed(home, name: "key") }
-        #expect(limiter.waitMilliseconds(home, name: "key") == 1000)
+        expectEqual(limiter.waitMilliseconds(home, name: "key"), 1000)
         clock.step(8_000)
-        #expect(!limiter.slowsNames && limiter.waitMilliseconds(other, name: "key") == 0)
+        expect(!limiter.slowsNames && limiter.waitMilliseconds(other, name: "key") == 0)
     }
 
     @Test
@@ -196,7 +196,7 @@ import Testing
             limiter.failed(
                 try network("10.0.\(number / 256).\(number % 256)"), name: String(repeating: "n", count: number))
             limiter.succeeded(try network("10.1.\(number / 256).\(number % 256)"), name: "n\(number)")
-            #expect(limiter.count <= 100 && limiter.loginCount <= 100)
+            expect(limiter.count <= 100 && limiter.loginCount <= 100)
         }
     }
 
@@ -206,9 +206,9 @@ import Testing
         ("fe80::1%eth0", "fe80::2%eth1", true), ("::", "0.0.0.0", false),
     ])
     func `IPv6 callers share a /64; IPv4 within IPv6 is IPv4`(one: String, other: String, isSame: Bool) throws {
-        #expect(try (network(one) == network(other)) == isSame)
+        try expectEqual(network(one) == network(other), isSame)
     }
 
     @Test(arguments: ["", "localhost", "1.2.3", "%eth0", "1.2.3.4:80"])
-    func `What is not an address has no network`(text: String) { #expect(CallerNetwork(text) == nil) }
+    func `What is not an address has no network`(text: String) { expectNil(CallerNetwork(text)) }
 }

@@ -41,32 +41,32 @@ import Testing
         let second = try PrincipalFile.edit(path) { list throws(PrincipalFault) in
             try list.addAPIKey(to: "backend", writer, now: present + 1)
         }
-        #expect(first.hasPrefix("hearth_"))
-        #expect(first.utf8.count == 67)
-        #expect(first != second)
-        #expect(try principal(first)?.name == "backend")
-        #expect(try principal(second)?.role == .writer)
+        expect(first.hasPrefix("hearth_"))
+        expectEqual(first.utf8.count, 67)
+        expect(first != second)
+        try expectEqual(principal(first)?.name, "backend")
+        try expectEqual(principal(second)?.role, .writer)
 
         let text = try String(contentsOfFile: path, encoding: .utf8)
-        #expect(!text.contains(first.suffix(43)))
+        expect(!text.contains(first.suffix(43)))
         let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
-        #expect(mode == 0o600)
+        expectEqual(mode, 0o600)
         let records = try PrincipalFile.read(path)
-        #expect(records.count == 1)
-        #expect(records[0].apiKeys.map(\.createdAt) == [present, present + 1])
-        #expect(records[0].scope == Scope(projects: ["shop"]))
-        #expect(!records[0].bypassesRules)
+        expectEqual(records.count, 1)
+        expectEqual(records[0].apiKeys.map(\.createdAt), [present, present + 1])
+        expectEqual(records[0].scope, Scope(projects: ["shop"]))
+        expect(!records[0].bypassesRules)
 
         let identifier = records[0].apiKeys[0].identifier
         let isRevoked = try PrincipalFile.edit(path) { list in list.revoke(credential: identifier) }
-        #expect(isRevoked)
+        expect(isRevoked)
         #expect(throws: TokenError.unknownPrincipal) { try principal(first) }
-        #expect(try principal(second)?.name == "backend")
+        try expectEqual(principal(second)?.name, "backend")
         let isRemoved = try PrincipalFile.edit(path) { list in list.remove("backend") }
-        #expect(isRemoved)
-        #expect(try PrincipalFile.read(path).isEmpty)
+        expect(isRemoved)
+        try expect(PrincipalFile.read(path).isEmpty)
         let isNothing = try PrincipalFile.edit(path) { list in list.revoke(credential: "none") }
-        #expect(!isNothing)
+        expect(!isNothing)
     }
 
     private func addKey(to name: String, in path: String) throws {
@@ -82,13 +82,13 @@ import Testing
         let names = (0..<10).map { "backend\($0)" }
         for name in names { try addKey(to: name, in: path) }
         let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int
-        #expect(size.map { $0 < 16 << 10 } == true)
+        expectEqual(size.map { $0 < 16 << 10 }, true)
         try disk.fill()
         #expect(throws: PrincipalFault.self) { try addKey(to: "late", in: path) }
         for (number, name) in names.enumerated() {
             let isRemoved = try PrincipalFile.edit(path, takesRights: true) { list in list.remove(name) }
-            #expect(isRemoved)
-            #expect(try PrincipalFile.read(path).map(\.name) == Array(names.dropFirst(number + 1)))
+            expect(isRemoved)
+            try expectEqual(PrincipalFile.read(path).map(\.name), Array(names.dropFirst(number + 1)))
         }
     }
 
@@ -98,9 +98,9 @@ import Testing
         try addKey(to: "backend", in: path)
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
         let isRemoved = try PrincipalFile.edit(link) { list in list.remove("backend") }
-        #expect(isRemoved)
-        #expect(try PrincipalFile.read(path).isEmpty)
-        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == path)
+        expect(isRemoved)
+        try expect(PrincipalFile.read(path).isEmpty)
+        try expectEqual(FileManager.default.destinationOfSymbolicLink(atPath: link), path)
     }
 
     /// Root alone may give files away, and is who this is about.
@@ -110,7 +110,7 @@ import Testing
         let other: uid_t = 65_534
         try #require(chown(path, other, other) == 0)
         let fault = #expect(throws: PrincipalFault.self) { try PrincipalFile.read(path) }
-        #expect(fault?.description.contains("belongs to another user: run this as the user ") == true)
+        expectEqual(fault?.description.contains("belongs to another user: run this as the user "), true)
     }
 
     @Test
@@ -125,17 +125,17 @@ import Testing
             key.uppercased(), "hearth_0000000000000000" + key.dropFirst(23),
         ]
         for key in wrong { #expect(throws: TokenError.self) { try principal(key) } }
-        #expect(try principal(key) != nil)
+        try expect(principal(key) != nil)
     }
 
     @Test(arguments: [0o644, 0o640, 0o660, 0o604, 0o602])
     func `A file that others may read, or no file, is refused`(mode: Int) throws {
         #expect(throws: PrincipalFault.self) { try PrincipalFile.read(path) }
         try write(#"{"principals":[]}"#)
-        #expect(try PrincipalFile.read(path).isEmpty)
+        try expect(PrincipalFile.read(path).isEmpty)
         try write(#"{"principals":[]}"#, mode: mode)
         let error = #expect(throws: PrincipalFault.self) { try PrincipalFile.read(path) }
-        #expect(error?.description.contains("chmod 600") == true)
+        expectEqual(error?.description.contains("chmod 600"), true)
         #expect(throws: PrincipalFault.self) { try PrincipalFile.edit(path) { _ in } }
         #expect(throws: PrincipalFault.self) { try PrincipalFile.read(directory.path) }
     }
@@ -173,7 +173,7 @@ import Testing
         for (text, reason) in cases {
             try write(text)
             let error = #expect(throws: PrincipalFault.self) { try Principals(PrincipalFile.read(path)) }
-            #expect(error?.description.contains(reason) == true, "\(String(describing: error)), expected: \(reason)")
+            expectEqual(error?.description.contains(reason), true, "\(String(describing: error)), expected: \(reason)")
         }
     }
 
@@ -188,8 +188,8 @@ import Testing
             _ = try list.addServiceKey(to: "b", admin, url: "https://h", project: "p", now: present)
             return list.records
         }
-        #expect(try PrincipalFile.read(path) == written)
-        #expect(written[1].scope.projects == nil)
+        try expectEqual(PrincipalFile.read(path), written)
+        expectNil(written[1].scope.projects)
     }
 
     @Test
@@ -202,9 +202,9 @@ import Testing
             #expect(throws: PrincipalFault.self) {
                 try PrincipalFile.edit(path) { list throws(PrincipalFault) in try change(number, &list) }
             }
-            #expect(try String(contentsOfFile: path, encoding: .utf8) == before)
+            try expectEqual(String(contentsOfFile: path, encoding: .utf8), before)
         }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["principals.json"])
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path), ["principals.json"])
     }
 
     /// Changes that are refused.
@@ -232,7 +232,7 @@ import Testing
             }
             try await group.waitForAll()
         }
-        #expect(try Set(PrincipalFile.read(path).map(\.name)) == Set((0..<8).map { "p\($0)" }))
+        try expectEqual(Set(PrincipalFile.read(path).map(\.name)), Set((0..<8).map { "p\($0)" }))
     }
 
     @Test
@@ -254,11 +254,11 @@ import Testing
         ]
         for (role, scope, access, project, database, collection, expected) in cases {
             let principal = ServicePrincipal(name: "a", role: role, scope: scope, bypassesRules: false)
-            #expect(
-                principal.allows(access, project: project, database: database, collection: collection) == expected,
+            expectEqual(
+                principal.allows(access, project: project, database: database, collection: collection), expected,
                 "\(role) \(access) \(project) \(database) \(collection ?? "-")")
-            #expect(principal.bypassesRules == (role == .admin))
-            #expect(principal.administersServer == (role == .admin && scope == all))
+            expectEqual(principal.bypassesRules, role == .admin)
+            expectEqual(principal.administersServer, role == .admin && scope == all)
         }
     }
 }

@@ -11,10 +11,10 @@ import Testing
         tokens.remember(used, -1)
         for number in 0..<10_000 {
             tokens.remember(SHA256Hash(of: Array("\(number)".utf8)), number)
-            #expect(tokens.count <= 100)
-            if number % 20 == 0 { #expect(tokens.value(of: used) == -1) }
+            expect(tokens.count <= 100)
+            if number % 20 == 0 { expectEqual(tokens.value(of: used), -1) }
         }
-        #expect(tokens.value(of: SHA256Hash(of: Array("9999".utf8))) == 9999)
-        #expect(tokens.value(of: SHA256Hash(of: Array("0".utf8))) == nil)
+        expectEqual(tokens.value(of: SHA256Hash(of: Array("9999".utf8))), 9999)
+        expectNil(tokens.value(of: SHA256Hash(of: Array("0".utf8))))
     }
 }

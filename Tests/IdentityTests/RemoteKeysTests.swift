@@ -14,7 +14,7 @@ import Testing
         let count = Mutex(0)
 
         func fetch(_ url: String, _ done: @escaping @Sendable (KeyResponse?) -> Void) {
-            #expect(url == "https://keys.example")
+            expectEqual(url, "https://keys.example")
             count.withLock { $0 += 1 }
             open.withLock { $0.append(done) }
         }
@@ -45,22 +45,22 @@ import Testing
     func `A response holds for its Cache-Control; then it is fetched once more`() {
         keys.tick()
         keys.tick()
-        #expect(fetcher.requests == 1)
-        #expect(keys.keys.count == 0)
-        #expect(keys.ageSeconds == nil)
+        expectEqual(fetcher.requests, 1)
+        expectEqual(keys.keys.count, 0)
+        expectNil(keys.ageSeconds)
         fetcher.respond(response("a"))
-        #expect(keys.keys.key("a") != nil)
+        expect(keys.keys.key("a") != nil)
         clock.step(599)
         keys.tick()
-        #expect(fetcher.requests == 1)
-        #expect(keys.ageSeconds == 599)
+        expectEqual(fetcher.requests, 1)
+        expectEqual(keys.ageSeconds, 599)
         clock.step(1)
         keys.tick()
-        #expect(fetcher.requests == 2)
-        #expect(keys.keys.key("a") != nil)
+        expectEqual(fetcher.requests, 2)
+        expect(keys.keys.key("a") != nil)
         fetcher.respond(response("b"))
-        #expect(keys.keys.key("a") == nil)
-        #expect(keys.keys.key("b") != nil)
+        expectNil(keys.keys.key("a"))
+        expect(keys.keys.key("b") != nil)
     }
 
     @Test
@@ -72,8 +72,8 @@ import Testing
         clock.step(600)
         keys.tick()
         fetcher.respond(same)
-        #expect(keys.keys === first)
-        #expect(keys.ageSeconds == 0)
+        expect(keys.keys === first)
+        expectEqual(keys.ageSeconds, 0)
     }
 
     @Test
@@ -88,12 +88,12 @@ import Testing
         ] {
             let before = fetcher.requests
             keys.tick()
-            #expect(fetcher.requests == before + 1)
+            expectEqual(fetcher.requests, before + 1)
             fetcher.respond(wrong)
-            #expect(keys.keys.key("a") != nil)
+            expect(keys.keys.key("a") != nil)
             clock.step(29)
             keys.tick()
-            #expect(fetcher.requests == before + 1)
+            expectEqual(fetcher.requests, before + 1)
             clock.step(1)
         }
         // A fetch that does not end is given up; what it brings later is ignored.
@@ -101,14 +101,14 @@ import Testing
         keys.tick()
         clock.step(59)
         keys.tick()
-        #expect(fetcher.requests == before + 1)
+        expectEqual(fetcher.requests, before + 1)
         clock.step(1)
         keys.tick()
-        #expect(fetcher.requests == before + 2)
+        expectEqual(fetcher.requests, before + 2)
         fetcher.respond(response("late"))
-        #expect(keys.keys.key("late") == nil)
+        expectNil(keys.keys.key("late"))
         fetcher.respond(response("b"))
-        #expect(keys.keys.key("b") != nil)
+        expect(keys.keys.key("b") != nil)
     }
 
     @Test
@@ -116,34 +116,34 @@ import Testing
         let calls = Mutex(0)
         let count = { @Sendable () -> Void in calls.withLock { $0 += 1 } }
         keys.tick()
-        #expect(keys.refresh(count))
-        #expect(fetcher.requests == 1)
+        expect(keys.refresh(count))
+        expectEqual(fetcher.requests, 1)
         fetcher.respond(response("a"))
-        #expect(calls.withLock { $0 } == 1)
+        expectEqual(calls.withLock { $0 }, 1)
 
-        #expect(keys.refresh(count))
-        #expect(keys.refresh(count))
-        #expect(fetcher.requests == 2)
-        #expect(calls.withLock { $0 } == 1)
+        expect(keys.refresh(count))
+        expect(keys.refresh(count))
+        expectEqual(fetcher.requests, 2)
+        expectEqual(calls.withLock { $0 }, 1)
         fetcher.respond(nil)
-        #expect(calls.withLock { $0 } == 3)
+        expectEqual(calls.withLock { $0 }, 3)
         clock.step(29)
-        #expect(!keys.refresh(count))
+        expect(!keys.refresh(count))
         clock.step(1)
-        #expect(keys.refresh(count))
-        #expect(fetcher.requests == 3)
+        expect(keys.refresh(count))
+        expectEqual(fetcher.requests, 3)
         fetcher.respond(response("b"))
-        #expect(keys.keys.key("b") != nil)
-        #expect(calls.withLock { $0 } == 4)
+        expect(keys.keys.key("b") != nil)
+        expectEqual(calls.withLock { $0 }, 4)
     }
 
     @Test
     func `Waiting tokens are bounded`() {
         keys.tick()
         let accepted = (0..<1100).filter { _ in keys.refresh {} }
-        #expect(accepted.count == 1000)
+        expectEqual(accepted.count, 1000)
         fetcher.respond(nil)
-        #expect(fetcher.requests == 1)
+        expectEqual(fetcher.requests, 1)
     }
 
     @Test(
@@ -154,7 +154,7 @@ import Testing
             ("no-store", 60), ("no-cache, max-age=600", 60), ("s-maxage=600", 3600),
         ] as [(String?, Int64)])
     func `Cache-Control is between a minute and a day`(field: String?, seconds: Int64) {
-        #expect(RemoteKeys.holdsSeconds(field) == seconds)
+        expectEqual(RemoteKeys.holdsSeconds(field), seconds)
     }
 
     @Test
@@ -162,13 +162,13 @@ import Testing
         let verifier = TokenVerifier([.firebase(project: "shop", keys: keys)])
         let token = try TestIssuer.token()
         // Keys are fetched for what was refused, without a further look at it.
-        #expect(!verifier.refreshKeys(for: token) {})
+        expect(!verifier.refreshKeys(for: token) {})
         #expect(throws: TokenError.unknownKey) { try verifier.user(token, now: present) }
         let isCalled = Mutex(false)
-        #expect(verifier.refreshKeys(for: token) { isCalled.withLock { $0 = true } })
+        expect(verifier.refreshKeys(for: token) { isCalled.withLock { $0 = true } })
         fetcher.respond(response("k1"))
-        #expect(isCalled.withLock { $0 })
-        #expect(try verifier.user(token, now: present).uid == "ada")
-        #expect(!verifier.refreshKeys(for: Array("a.b.c".utf8)) {})
+        expect(isCalled.withLock { $0 })
+        try expectEqual(verifier.user(token, now: present).uid, "ada")
+        expect(!verifier.refreshKeys(for: Array("a.b.c".utf8)) {})
     }
 }

@@ -55,14 +55,14 @@ import Testing
 
     @Test
     func `The file has what official libraries read, and the server keeps the public key alone`() throws {
-        #expect(account.file["type"] == .string("service_account"))
-        #expect(account.file["project_id"] == .string("shop"))
-        #expect(account.file["token_uri"] == .string("https://db.example/token"))
-        #expect(account.file["private_key"]?.text?.hasPrefix("-----BEGIN PRIVATE KEY-----\n") == true)
-        #expect(account.identifier.utf8.count == 40)
-        #expect(account.email == "backend@shop.iam.hearth")
+        expectEqual(account.file["type"], .string("service_account"))
+        expectEqual(account.file["project_id"], .string("shop"))
+        expectEqual(account.file["token_uri"], .string("https://db.example/token"))
+        expectEqual(account.file["private_key"]?.text?.hasPrefix("-----BEGIN PRIVATE KEY-----\n"), true)
+        expectEqual(account.identifier.utf8.count, 40)
+        expectEqual(account.email, "backend@shop.iam.hearth")
         let key = try #require(account.principals.serviceKey(account.identifier))
-        #expect(key.account.keys[0].publicKey.hasPrefix("-----BEGIN PUBLIC KEY-----"))
+        expect(key.account.keys[0].publicKey.hasPrefix("-----BEGIN PUBLIC KEY-----"))
     }
 
     @Test
@@ -72,18 +72,18 @@ import Testing
             Issue.record("not a service")
             return
         }
-        #expect(principal.name == "backend")
-        #expect(authentication.expiresAt == present + 3600)
+        expectEqual(principal.name, "backend")
+        expectEqual(authentication.expiresAt, present + 3600)
         // The second time it is remembered, and still ends.
-        #expect(try account.authenticator.authenticate(bearer: account.token(), now: present + 3659).expiresAt != nil)
+        try expect(account.authenticator.authenticate(bearer: account.token(), now: present + 3659).expiresAt != nil)
         #expect(throws: TokenError.expired) {
             try account.authenticator.authenticate(bearer: account.token(), now: present + 3660)
         }
         // With `universe_domain`, google-auth writes scopes and no audience.
         let scoped = account.token(["aud": nil, "scope": .string("a https://www.googleapis.com/auth/datastore")])
-        #expect(try account.authenticator.authenticate(bearer: scoped, now: present).caller.name == "backend")
+        try expectEqual(account.authenticator.authenticate(bearer: scoped, now: present).caller.name, "backend")
         let empty = account.token(["aud": .string(""), "scope": .string("https://www.googleapis.com/auth/datastore")])
-        #expect(try account.authenticator.authenticate(bearer: empty, now: present).caller.name == "backend")
+        try expectEqual(account.authenticator.authenticate(bearer: empty, now: present).caller.name, "backend")
     }
 
     @Test
@@ -132,12 +132,12 @@ import Testing
             try account.authenticator.exchange(grantType: Self.grant, assertion: google, now: present)
         }
         let token = try account.authenticator.exchange(grantType: Self.grant, assertion: assertion(), now: present)
-        #expect(token.expiresIn == 3600)
+        expectEqual(token.expiresIn, 3600)
         let bytes = Array(token.token.utf8)
         let restarted = Account.authenticator(account.principals, account.secret)
         let authentication = try restarted.authenticate(bearer: bytes, now: present + 3599)
-        #expect(authentication.caller.name == "backend")
-        #expect(authentication.expiresAt == present + 3600)
+        expectEqual(authentication.caller.name, "backend")
+        expectEqual(authentication.expiresAt, present + 3600)
         #expect(throws: TokenError.expired) { try restarted.authenticate(bearer: bytes, now: present + 3600) }
 
         let other = Account.authenticator(account.principals, [UInt8](repeating: 8, count: 32))
@@ -188,16 +188,16 @@ import Testing
         _ = try list.addServiceKey(to: "a", grant, url: "https://h", project: "shop", now: 1)
         _ = try list.addServiceKey(to: "a", grant, url: "https://h/", project: "shop", now: 2)
         let keys = try #require(list.records[0].account?.keys)
-        #expect(keys.count == 2)
+        expectEqual(keys.count, 2)
         #expect(throws: PrincipalFault.self) {
             try list.addServiceKey(to: "a", grant, url: "https://other", project: "shop", now: 3)
         }
         let isFirstRevoked = list.revoke(credential: keys[0].identifier)
-        #expect(isFirstRevoked)
-        #expect(try Principals(list.records).serviceKey(keys[0].identifier) == nil)
-        #expect(try Principals(list.records).serviceKey(keys[1].identifier) != nil)
+        expect(isFirstRevoked)
+        try expectNil(Principals(list.records).serviceKey(keys[0].identifier))
+        try expect(Principals(list.records).serviceKey(keys[1].identifier) != nil)
         let isSecondRevoked = list.revoke(credential: keys[1].identifier)
-        #expect(isSecondRevoked)
-        #expect(list.records.isEmpty)
+        expect(isSecondRevoked)
+        expect(list.records.isEmpty)
     }
 }

@@ -119,9 +119,9 @@ struct EntryChangeTests {
                 var entries = before
                 try deriver.change(&entries, from: fields, to: next)
                 let place = "seed \(seed), round \(round), \(shape?.properties ?? "all fields"): \(fields) to \(next)"
-                #expect(entries.all == expected.all, "\(place)")
-                #expect(entries.changed == before.difference(from: expected), "\(place)")
-                #expect(entries.changed.count == entries.changeCount, "\(place)")
+                expectEqual(entries.all, expected.all, "\(place)")
+                expectEqual(entries.changed, before.difference(from: expected), "\(place)")
+                expectEqual(entries.changed.count, entries.changeCount, "\(place)")
                 fields = next
             }
         }
@@ -170,9 +170,9 @@ struct EntryChangeTests {
             var deriver = Deriver(path: "c/1", shape)
             var entries = Entries()
             try deriver.change(&entries, from: [:], to: fields)
-            #expect(entries.all.count == count && entries.changeCount == count)
+            expect(entries.all.count == count && entries.changeCount == count)
             try deriver.change(&entries, from: fields, to: [:])
-            #expect(entries.all.isEmpty && entries.changeCount == 2 * count)
+            expect(entries.all.isEmpty && entries.changeCount == 2 * count)
         }
     }
 
@@ -190,14 +190,14 @@ struct EntryChangeTests {
             var deriver = Deriver(path: "c/1", try Self.shape(isGroup: false, ("t", .contains), ("a", .ascending)))
             var entries = try deriver.entries(of: fields)
             try deriver.change(&entries, from: fields, to: next)
-            #expect(entries.changed.count == changes)
+            expectEqual(entries.changed.count, changes)
         }
         // The array as a whole has a key of which only the first 220 bytes are kept.
         longer["t"] = .array(elements + [.integer(100)])
         var all = Deriver(path: "c/1", nil)
         var entries = try all.entries(of: fields)
         try all.change(&entries, from: fields, to: longer)
-        #expect(entries.changed.count == 1)
+        expectEqual(entries.changed.count, 1)
     }
 }
 

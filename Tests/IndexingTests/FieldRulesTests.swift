@@ -30,29 +30,29 @@ import Testing
         ] as [(String, EntryKinds)])
     func `The overrides of the drawing hold for a field and what is inside it`(path: String, kept: EntryKinds) throws {
         let rules = FieldRules(try Self.drawing(), previous: [])
-        #expect(rules.kinds(of: try FieldPath(path), isSettled: true) == kept)
-        #expect(rules.kinds(of: try FieldPath(path), isSettled: false) == kept)
+        expectEqual(rules.kinds(of: try FieldPath(path), isSettled: true), kept)
+        expectEqual(rules.kinds(of: try FieldPath(path), isSettled: false), kept)
         let place = try Self.place(of: path, in: rules)
-        #expect(rules.puts(place, .write) == kept && rules.removals(place, .write) == kept)
-        #expect(!rules.changeAnything)
+        expect(rules.puts(place, .write) == kept && rules.removals(place, .write) == kept)
+        expect(!rules.changeAnything)
     }
 
     @Test
     func `A walk stops where nothing is or was kept, and continues above what is kept`() throws {
         let rules = FieldRules(try Self.drawing(), previous: [])
         for (path, hasEntries) in [("a", true), ("b", true), ("b.c", true), ("b.d", false), ("other", false)] {
-            #expect(rules.hasEntries(try Self.place(of: path, in: rules)) == hasEntries, "\(path)")
+            expectEqual(rules.hasEntries(try Self.place(of: path, in: rules)), hasEntries, "\(path)")
         }
-        #expect(rules.hasEntries(FieldRules.root))
+        expect(rules.hasEntries(FieldRules.root))
         let none = FieldRules([try Self.override(nil, [])], previous: [])
-        #expect(!none.hasEntries(FieldRules.root))
+        expect(!none.hasEntries(FieldRules.root))
     }
 
     @Test
     func `Without overrides every entry is kept`() throws {
         let rules = FieldRules([], previous: [])
-        #expect(rules.kinds(of: try FieldPath("a.b"), isSettled: true) == .all)
-        #expect(!rules.changeAnything)
+        expectEqual(rules.kinds(of: try FieldPath("a.b"), isSettled: true), .all)
+        expect(!rules.changeAnything)
     }
 
     @Test
@@ -61,7 +61,7 @@ import Testing
         let before = [try Self.override("b", []), try Self.override("c", .ascending)]
         let after = [try Self.override("a", [])]
         let rules = FieldRules(after, previous: [before])
-        #expect(rules.changeAnything)
+        expect(rules.changeAnything)
         let expected: [(String, FieldRules.Purpose, puts: EntryKinds, removals: EntryKinds)] = [
             ("a", .write, [], []), ("a", .writeDuringChange, [], .all), ("a", .removed, [], .all),
             ("a", .added, [], []),
@@ -75,12 +75,12 @@ import Testing
         ]
         for (path, purpose, puts, removals) in expected {
             let place = try Self.place(of: path, in: rules)
-            #expect(rules.puts(place, purpose) == puts, "\(path), \(purpose): puts")
-            #expect(rules.removals(place, purpose) == removals, "\(path), \(purpose): removals")
+            expectEqual(rules.puts(place, purpose), puts, "\(path), \(purpose): puts")
+            expectEqual(rules.removals(place, purpose), removals, "\(path), \(purpose): removals")
         }
-        #expect(rules.kinds(of: try FieldPath("b"), isSettled: false) == [])
-        #expect(rules.kinds(of: try FieldPath("c"), isSettled: false) == .values)
-        #expect(rules.kinds(of: try FieldPath("c"), isSettled: true) == .all)
+        expectEqual(rules.kinds(of: try FieldPath("b"), isSettled: false), [])
+        expectEqual(rules.kinds(of: try FieldPath("c"), isSettled: false), .values)
+        expectEqual(rules.kinds(of: try FieldPath("c"), isSettled: true), .all)
     }
 
     @Test(arguments: [UInt64.random(in: 0 ... .max), 1, 2, 3])
@@ -100,13 +100,13 @@ import Testing
                     EntryKinds(FieldOverride.modes(of: path.utf8Segments, by: $0))
                 }
                 let changed = kinds[0].symmetricDifference(kinds[1]).union(kinds[0].symmetricDifference(kinds[2]))
-                #expect(rules.kinds(of: path, isSettled: true) == kinds[0], "seed \(seed): \(name)")
+                expectEqual(rules.kinds(of: path, isSettled: true), kinds[0], "seed \(seed): \(name)")
                 let certain = kinds[0].subtracting(changed)
-                #expect(rules.kinds(of: path, isSettled: false) == certain, "seed \(seed): \(name)")
+                expectEqual(rules.kinds(of: path, isSettled: false), certain, "seed \(seed): \(name)")
                 let place = try Self.place(of: name, in: rules)
                 // What was there and is not certain is removed by a write amid the change.
-                #expect(rules.removals(place, .writeDuringChange) == kinds[0].union(changed), "seed \(seed): \(name)")
-                if !kinds[0].union(changed).isEmpty { #expect(rules.hasEntries(place), "seed \(seed): \(name)") }
+                expectEqual(rules.removals(place, .writeDuringChange), kinds[0].union(changed), "seed \(seed): \(name)")
+                if !kinds[0].union(changed).isEmpty { expect(rules.hasEntries(place), "seed \(seed): \(name)") }
             }
         }
     }

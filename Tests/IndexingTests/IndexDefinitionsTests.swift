@@ -9,21 +9,21 @@ import Testing
     /// What a reader of all definitions would find.
     private func expectSame(_ definitions: IndexDefinitions, _ model: [DeclaredIndex], _ place: String) {
         let all = model.sorted { ($0.database, $0.number) < ($1.database, $1.number) }
-        #expect(definitions.all == all, "\(place)")
-        #expect(definitions.isEmpty == all.isEmpty, "\(place)")
-        #expect(definitions.searches == all.filter { $0.shape.search != nil }, "\(place)")
-        #expect(definitions.working == all.filter(\.state.hasWork), "\(place)")
+        expectEqual(definitions.all, all, "\(place)")
+        expectEqual(definitions.isEmpty, all.isEmpty, "\(place)")
+        expectEqual(definitions.searches, all.filter { $0.shape.search != nil }, "\(place)")
+        expectEqual(definitions.working, all.filter(\.state.hasWork), "\(place)")
         for database in UInt32(1)...3 {
             let ofDatabase = all.filter { $0.database == database }
-            #expect(Array(definitions.indexes(in: database)) == ofDatabase, "\(place), database \(database)")
+            expectEqual(Array(definitions.indexes(in: database)), ofDatabase, "\(place), database \(database)")
             for number in UInt64(1)...13 {
                 let expected = ofDatabase.first { $0.number == number }
-                #expect(definitions.index(number, in: database) == expected, "\(place), \(database), \(number)")
+                expectEqual(definitions.index(number, in: database), expected, "\(place), \(database), \(number)")
             }
             for id in ["a", "b", "ab", "é", ""] {
                 let found = definitions.indexes(of: Array(id.utf8).byteSpan, in: database)
                 let expected = all.filter { $0.database == database && $0.shape.collectionID == id }
-                #expect(found == expected, "\(place), database \(database), \(id)")
+                expectEqual(found, expected, "\(place), database \(database), \(id)")
             }
         }
     }

@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import StoreTestSupport
+import TestSupport
 import Testing
 
 @testable import Indexing
@@ -18,14 +19,14 @@ struct IndexShapeTests {
             var writer = ByteBuffer(capacity: 64)
             shape.append(to: &writer)
             let bytes = writer.copyBytes()
-            #expect(IndexShape(bytes.byteSpan) == shape)
+            expectEqual(IndexShape(bytes.byteSpan), shape)
             for count in 0..<bytes.count {
                 let cut = Array(bytes.prefix(count))
-                #expect(IndexShape(cut.byteSpan) != shape)
+                expect(IndexShape(cut.byteSpan) != shape)
             }
             // A vector comes last.
             let more = bytes + [1, 1, 97]
-            #expect(IndexShape(more.byteSpan) == nil)
+            expectNil(IndexShape(more.byteSpan))
         }
     }
 
@@ -42,6 +43,6 @@ struct IndexShapeTests {
             ("b", .ascending), ("a", .ascending), ("c", .ascending), ("d", .ascending), ("d", .contains),
             ("c", .contains),
         ]
-        #expect(declaration.shapes == (try expected.map { .group("books", try FieldPath($0.0), $0.1) }))
+        expectEqual(declaration.shapes, (try expected.map { .group("books", try FieldPath($0.0), $0.1) }))
     }
 }

@@ -60,12 +60,12 @@ import Testing
         let one = try await fetch("/keys?v=1") { path in
             path == "/keys?v=1" ? KeyServer.Reply(fields: ["cache-control: max-age=7"], body: body) : nil
         }
-        #expect(one?.body == body && one?.cacheControl == "max-age=7")
+        expect(one?.body == body && one?.cacheControl == "max-age=7")
         let fields = ["Cache-Control: public", "Cache-Control: max-age=8"]
         let two = try await fetch { _ in KeyServer.Reply(fields: fields, body: body, hasLength: false) }
-        #expect(two?.body == body && two?.cacheControl == "public, max-age=8")
-        #expect(try await fetch { _ in KeyServer.Reply() }?.cacheControl == nil)
-        #expect(reasons.all.withLock { $0 } == [])
+        expect(two?.body == body && two?.cacheControl == "public, max-age=8")
+        try await expectNil(fetch { _ in KeyServer.Reply() }?.cacheControl)
+        expectEqual(reasons.all.withLock { $0 }, [])
     }
 
     @Test
@@ -75,36 +75,36 @@ import Testing
             try context(valid: -7200 ... -3600),
         ]
         for context in contexts {
-            #expect(try await fetch(from: context) { _ in KeyServer.Reply(body: [1]) } == nil)
+            try await expectNil(fetch(from: context) { _ in KeyServer.Reply(body: [1]) })
         }
         let reasons = reasons.all.withLock { $0 }
-        #expect(reasons.count == 3 && reasons.allSatisfy { $0.contains("certificate") }, "\(reasons)")
+        expect(reasons.count == 3 && reasons.allSatisfy { $0.contains("certificate") }, "\(reasons)")
     }
 
     @Test(arguments: [301, 304, 400, 404, 500, 503])
     func `Another status than 200 is a failure`(status: Int) async throws {
-        #expect(try await fetch("/keys?secret=1") { _ in KeyServer.Reply(status: status, body: [1]) } == nil)
+        try await expectNil(fetch("/keys?secret=1") { _ in KeyServer.Reply(status: status, body: [1]) })
         let reasons = reasons.all.withLock { $0 }
-        #expect(reasons.count == 1 && reasons[0].hasSuffix("/keys?…: the status is \(status)"), "\(reasons)")
+        expect(reasons.count == 1 && reasons[0].hasSuffix("/keys?…: the status is \(status)"), "\(reasons)")
     }
 
     @Test(arguments: [true, false])
     func `A response may have a mebibyte and no more`(hasLength: Bool) async throws {
         let body = [UInt8](repeating: 0x20, count: 1 << 20)
         let fits = try await fetch { _ in KeyServer.Reply(body: body, hasLength: hasLength) }
-        #expect(fits?.body.count == 1 << 20)
-        #expect(try await fetch { _ in KeyServer.Reply(body: body + [0x20], hasLength: hasLength) } == nil)
-        #expect(reasons.all.withLock { $0 }.last?.hasSuffix("the response has more than 1048576 bytes") == true)
+        expectEqual(fits?.body.count, 1 << 20)
+        try await expectNil(fetch { _ in KeyServer.Reply(body: body + [0x20], hasLength: hasLength) })
+        expectEqual(reasons.all.withLock { $0 }.last?.hasSuffix("the response has more than 1048576 bytes"), true)
     }
 
     @Test
     func `A server that is silent, before its response or within it, is given up`() async throws {
         var limits = FetchLimits()
         limits.totalMilliseconds = 200
-        #expect(try await fetch(limits: limits) { _ in nil } == nil)
-        #expect(try await fetch(limits: limits) { _ in KeyServer.Reply(body: [1], missingBytes: 1) } == nil)
+        try await expectNil(fetch(limits: limits) { _ in nil })
+        try await expectNil(fetch(limits: limits) { _ in KeyServer.Reply(body: [1], missingBytes: 1) })
         let reasons = reasons.all.withLock { $0 }
-        #expect(reasons.count == 2 && reasons.allSatisfy { $0.hasSuffix("Timeout was reached") }, "\(reasons)")
+        expect(reasons.count == 2 && reasons.allSatisfy { $0.hasSuffix("Timeout was reached") }, "\(reasons)")
     }
 
     @Test
@@ -121,12 +121,12 @@ import Testing
         func first(_ location: String) async throws -> KeyResponse? {
             try await fetch { _ in KeyServer.Reply(status: 307, fields: ["Location: \(location)"]) }
         }
-        #expect(try await first("https://127.0.0.1:\(port)/11")?.body == [7])
-        #expect(try await first("https://127.0.0.1:\(port)/111") == nil)
-        #expect(try await first("http://127.0.0.1:\(plainPort)/") == nil)
-        #expect(try await first("file:///etc/hosts") == nil)
-        #expect(reasons.all.withLock { $0 }.count == 3)
-        #expect(await fetch("http://127.0.0.1:\(plainPort)/", try fetcher())?.body == [9])
+        try await expectEqual(first("https://127.0.0.1:\(port)/11")?.body, [7])
+        try await expectNil(first("https://127.0.0.1:\(port)/111"))
+        try await expectNil(first("http://127.0.0.1:\(plainPort)/"))
+        try await expectNil(first("file:///etc/hosts"))
+        expectEqual(reasons.all.withLock { $0 }.count, 3)
+        await expectEqual(fetch("http://127.0.0.1:\(plainPort)/", try fetcher())?.body, [9])
     }
 
     @Test
@@ -134,18 +134,18 @@ import Testing
         let accepted = [
             "https://a", "https://a.example:8443/x?y=z", "http://127.0.0.1", "http://localhost:80/x", "http://[::1]:1/",
         ]
-        for text in accepted { #expect(KeyURL(text)?.text == text) }
+        for text in accepted { expectEqual(KeyURL(text)?.text, text) }
         let refused = [
             "", "https://", "https:///x", "http://a", "http://127.0.0.1.example/", "http://127.0.0.1:80@a/",
             "http://localhost.example", "http://127.0.0.1:x", "https://user:secret@a/", "ftp://a", "file:///etc/hosts",
             "https://a b", "https://a\\b", "https://a\u{E9}", "HTTPS://a", "https://a\n",
         ]
         for text in refused {
-            #expect(KeyURL(text) == nil, "\(text)")
-            #expect(await fetch(text, try fetcher()) == nil, "\(text)")
+            expectNil(KeyURL(text), "\(text)")
+            await expectNil(fetch(text, try fetcher()), "\(text)")
         }
         let reasons = reasons.all.withLock { $0 }
-        #expect(reasons.count == refused.count && !reasons.joined().contains("secret"), "\(reasons)")
+        expect(reasons.count == refused.count && !reasons.joined().contains("secret"), "\(reasons)")
     }
 
     // MARK: Rotation
@@ -178,20 +178,20 @@ import Testing
             keys.tick()
             try waitUntil("the key is there") { keys.keys.key(identifier) != nil }
         }
-        #expect(keys.keys.count == 1)
+        expectEqual(keys.keys.count, 1)
         for lie in [KeyServer.Reply(body: Array("<html>".utf8)), KeyServer.Reply(status: 500), nil] {
             published.reply.withLock { $0 = lie }
             clock.withLock { $0 += 600 }
             let isOver = Mutex(false)
-            #expect(keys.refresh { isOver.withLock { $0 = true } })
+            expect(keys.refresh { isOver.withLock { $0 = true } })
             try waitUntil("the fetch is over") { isOver.withLock { $0 } }
-            #expect(keys.keys.key("b") != nil)
+            expect(keys.keys.key("b") != nil)
         }
         server.stop()
         clock.withLock { $0 += 600 }
         let isOver = Mutex(false)
-        #expect(keys.refresh { isOver.withLock { $0 = true } })
+        expect(keys.refresh { isOver.withLock { $0 = true } })
         try waitUntil("the fetch is over") { isOver.withLock { $0 } }
-        #expect(keys.keys.key("b") != nil)
+        expect(keys.keys.key("b") != nil)
     }
 }

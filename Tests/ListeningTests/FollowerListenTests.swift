@@ -35,7 +35,7 @@ struct FollowerListenTests {
         try client.connect()
         try client.listen(1, to: Self.query)
         try client.drain()
-        #expect(client.targets[1]?.documents.count == 2)
+        expectEqual(client.targets[1]?.documents.count, 2)
         client.disconnect()
         _ = client.takeMessages()
         try client.resume(at: follower)
@@ -77,7 +77,7 @@ struct FollowerListenTests {
                     at: random.generator.oneIn(4) ? nil : random.generator.pick(followers),
                     expectedCount: random.generator.oneIn(2))
             }
-            for client in clients { #expect(!client.targets.values.contains { $0.wasReset }, "seed \(seed)") }
+            for client in clients { expect(!client.targets.values.contains { $0.wasReset }, "seed \(seed)") }
         }
         leader.hub.advance()
         for follower in followers {
@@ -88,10 +88,10 @@ struct FollowerListenTests {
         for client in clients {
             try client.drain()
             let isCurrent = client.targets.values.allSatisfy { $0.isCurrent }
-            #expect(isCurrent, "seed \(seed)")
+            expect(isCurrent, "seed \(seed)")
             client.disconnect()
         }
-        #expect(followers.allSatisfy { $0.hub.sessionCount == 0 })
+        expect(followers.allSatisfy { $0.hub.sessionCount == 0 })
     }
 
     @Test
@@ -103,13 +103,13 @@ struct FollowerListenTests {
             try follower.follow(atMost: count)
             follower.hub.advance()
             try client.drain()
-            #expect(client.takeMessages().isEmpty)
+            expect(client.takeMessages().isEmpty)
         }
         try follower.follow()
         follower.hub.advance()
         try client.drain()
-        #expect(client.targets[1]?.documents.count == 2)
-        #expect(client.targets[1]?.wasReset == false)
+        expectEqual(client.targets[1]?.documents.count, 2)
+        expectEqual(client.targets[1]?.wasReset, false)
         client.disconnect()
     }
 
@@ -119,19 +119,19 @@ struct FollowerListenTests {
         let client = try clientAhead(leader, follower)
         try client.stopListening(1)
         try client.drain()
-        #expect(Self.kinds(client) == [.add, .remove])
+        expectEqual(Self.kinds(client), [.add, .remove])
         // A new target, which needs no more than what was acknowledged.
         try client.listen(2, to: Self.query)
         follower.answerQuestions()
         try client.drain()
-        #expect(client.takeMessages().isEmpty)
+        expect(client.takeMessages().isEmpty)
         try follower.follow()
         follower.hub.advance()
         try client.drain()
-        #expect(client.targets[2]?.documents.count == 2)
+        expectEqual(client.targets[2]?.documents.count, 2)
         // What waits when the stream ends leaves nothing.
         client.disconnect()
-        #expect(follower.hub.sessionCount == 0 && follower.hub.heldBytes == 0)
+        expect(follower.hub.sessionCount == 0 && follower.hub.heldBytes == 0)
     }
 
     @Test
@@ -144,19 +144,19 @@ struct FollowerListenTests {
         try follower.follow()
         follower.hub.advance()
         try client.drain()
-        #expect(client.targets[2]?.isCurrent == true)
+        expectEqual(client.targets[2]?.isCurrent, true)
         // Its question has no answer.
         try client.listen(3, to: Self.query)
         try leader.set("c/d", ["n": .integer(4)])
         try follower.follow()
         follower.hub.advance()
         try client.drain()
-        #expect(client.targets[2]?.documents.count == 3)
-        #expect(client.targets[3]?.isAdded == false)
+        expectEqual(client.targets[2]?.documents.count, 3)
+        expectEqual(client.targets[3]?.isAdded, false)
         follower.answerQuestions()
         follower.hub.advance()
         try client.drain()
-        #expect(client.targets[3]?.documents.count == 3)
+        expectEqual(client.targets[3]?.documents.count, 3)
         client.disconnect()
     }
 
@@ -168,7 +168,7 @@ struct FollowerListenTests {
         follower.store.endExpiredWaits()
         follower.hub.advance()
         let error = #expect(throws: RequestError.self) { try client.drain() }
-        #expect(error?.code == .unavailable)
+        expectEqual(error?.code, .unavailable)
         client.disconnect()
     }
 
@@ -186,7 +186,7 @@ struct FollowerListenTests {
         follower.answerQuestions()
         follower.hub.advance()
         try client.drain()
-        #expect(Self.kinds(client).contains(.reset))
+        expect(Self.kinds(client).contains(.reset))
         client.disconnect()
     }
 
@@ -199,11 +199,11 @@ struct FollowerListenTests {
         try client.connect()
         try client.listen(1, to: Self.query)
         try client.drain()
-        #expect(client.targets[1]?.documents.count == 1)
+        expectEqual(client.targets[1]?.documents.count, 1)
         holds.update { $0 = false }
         try client.listen(2, to: Self.query)
         let error = #expect(throws: RequestError.self) { try client.drain() }
-        #expect(error?.code == .unavailable)
+        expectEqual(error?.code, .unavailable)
         client.disconnect()
     }
 }

@@ -33,7 +33,7 @@ struct HostileListenTests {
                 try open.receive(try ListenRequest(wire: Self.request(harness, &random).byteSpan))
             } catch let error as RequestError {
                 // The stream ends with the error.
-                #expect([.invalidArgument, .resourceExhausted].contains(error.code), "\(error), seed \(seed)")
+                expect([.invalidArgument, .resourceExhausted].contains(error.code), "\(error), seed \(seed)")
                 open.close()
                 session = nil
                 refused += 1
@@ -49,11 +49,11 @@ struct HostileListenTests {
             if let session, random.generator.oneIn(2) { messages += try Self.drain(session, seed: seed) }
         }
         session?.close()
-        #expect(malformed > 0 && refused > 0 && messages > 0)
-        #expect(harness.hub.sessionCount == 0)
-        #expect(harness.hub.targetBytes == 0, "seed \(seed)")
-        #expect(harness.hub.heldChanges == 0, "seed \(seed)")
-        #expect(harness.hub.judgedDocuments == 0, "seed \(seed)")
+        expect(malformed > 0 && refused > 0 && messages > 0)
+        expectEqual(harness.hub.sessionCount, 0)
+        expectEqual(harness.hub.targetBytes, 0, "seed \(seed)")
+        expectEqual(harness.hub.heldChanges, 0, "seed \(seed)")
+        expectEqual(harness.hub.judgedDocuments, 0, "seed \(seed)")
     }
 
     private static func open(_ harness: ListenHarness, _ judge: TestJudge?) -> ListenSession {

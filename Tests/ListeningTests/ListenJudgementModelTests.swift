@@ -64,7 +64,7 @@ private final class JudgedListening {
         let hadMessages = client.session.map { !$0.queue.isEmpty } ?? false
         try client.drain(atMost: atMost)
         for case .targetChange(let change) in client.takeMessages() where change.cause != nil {
-            #expect(change.cause?.code == .permissionDenied, "seed \(seed)")
+            expectEqual(change.cause?.code, .permissionDenied, "seed \(seed)")
             denials += 1
             if hadMessages { queuedDenials += 1 }
         }
@@ -99,15 +99,15 @@ private final class JudgedListening {
         for client in clients {
             try drain(client)
             for target in client.targets.values {
-                #expect(target.isCurrent, "seed \(seed)")
+                expect(target.isCurrent, "seed \(seed)")
                 let isAllowed = try judge.allows(target.subject, at: harness.hub.position)
-                #expect(isAllowed, "seed \(seed)")
+                expect(isAllowed, "seed \(seed)")
             }
             client.disconnect()
         }
-        #expect(denials > 0 && queuedDenials > 0, "seed \(seed)")
-        #expect(harness.hub.targetBytes == 0, "seed \(seed)")
-        #expect(harness.hub.heldChanges == 0, "seed \(seed)")
-        #expect(harness.hub.judgedDocuments == 0, "seed \(seed)")
+        expect(denials > 0 && queuedDenials > 0, "seed \(seed)")
+        expectEqual(harness.hub.targetBytes, 0, "seed \(seed)")
+        expectEqual(harness.hub.heldChanges, 0, "seed \(seed)")
+        expectEqual(harness.hub.judgedDocuments, 0, "seed \(seed)")
     }
 }

@@ -53,10 +53,10 @@ struct ListenJudgementTests {
     /// Ends the session, after which nothing is left in the hub.
     private func finish() {
         client.disconnect()
-        #expect(harness.hub.sessionCount == 0)
-        #expect(harness.hub.targetBytes == 0)
-        #expect(harness.hub.heldChanges == 0)
-        #expect(harness.hub.judgedDocuments == 0)
+        expectEqual(harness.hub.sessionCount, 0)
+        expectEqual(harness.hub.targetBytes, 0)
+        expectEqual(harness.hub.heldChanges, 0)
+        expectEqual(harness.hub.judgedDocuments, 0)
     }
 
     // MARK: New targets
@@ -67,14 +67,15 @@ struct ListenJudgementTests {
         try client.listen(1, to: Self.query("c"))
         try client.listen(2, to: Self.query("d"))
         try client.listen(3, to: .documents(["d/a", "c/a"]))
-        #expect(
-            try messages() == [
+        try expectEqual(
+            messages(),
+            [
                 "add [1]", "remove [1] \(Self.denied)", "add [2]", "current [2]", "add [3]",
                 "remove [3] \(Self.denied)", "noChange []",
             ])
         try harness.set("d/a", [:])
         try harness.set("c/a", [:])
-        #expect(try messages() == ["change d/a [2]", "noChange []"])
+        try expectEqual(messages(), ["change d/a [2]", "noChange []"])
         finish()
     }
 
@@ -82,10 +83,10 @@ struct ListenJudgementTests {
     func `A target that was denied is added again`() throws {
         try harness.set("c/a", [:])
         try client.listen(1, to: Self.query("c"))
-        #expect(try messages() == ["add [1]", "remove [1] \(Self.denied)"])
+        try expectEqual(messages(), ["add [1]", "remove [1] \(Self.denied)"])
         try rule("c")
         try client.listen(1, to: Self.query("c"))
-        #expect(try messages() == ["add [1]", "change c/a [1]", "current [1]", "noChange []"])
+        try expectEqual(messages(), ["add [1]", "change c/a [1]", "current [1]", "noChange []"])
         finish()
     }
 
@@ -99,7 +100,7 @@ struct ListenJudgementTests {
             guard case .targetChange(let change) = message, change.kind == .current else { return nil }
             return change.readTime.map { UInt64($0.microseconds) }
         }
-        #expect(judge.versions == times)
+        expectEqual(judge.versions, times)
         finish()
     }
 
@@ -116,10 +117,9 @@ struct ListenJudgementTests {
         for path in ["c/a", "d/a"] { try harness.set(path, ["n": .integer(1)]) }
         try harness.delete("c/a")
         try client.resume()
-        #expect(
-            try messages() == [
-                "add [1]", "remove [1] \(Self.denied)", "add [2]", "change d/a [2]", "current [2]", "noChange []",
-            ])
+        try expectEqual(
+            messages(),
+            ["add [1]", "remove [1] \(Self.denied)", "add [2]", "change d/a [2]", "current [2]", "noChange []"])
         finish()
     }
 
@@ -137,10 +137,10 @@ struct ListenJudgementTests {
         let change = isCreated ? "locks/c" : "rules/c"
         try harness.set("c/before", [:])
         _ = try harness.commit([("c/b", [:]), (change, [:]), ("d/b", [:])])
-        #expect(try messages() == ["remove [1] \(Self.denied)", "change d/b [2]", "noChange []"])
-        #expect(harness.hub.judgedDocuments == 2, "those of the other target")
+        try expectEqual(messages(), ["remove [1] \(Self.denied)", "change d/b [2]", "noChange []"])
+        expectEqual(harness.hub.judgedDocuments, 2, "those of the other target")
         try harness.set("c/after", [:])
-        #expect(try messages() == [])
+        try expectEqual(messages(), [])
         finish()
     }
 
@@ -151,14 +151,14 @@ struct ListenJudgementTests {
         _ = try messages()
         let judgements = judge.versions.count
         _ = try harness.commit([("c/a", [:]), ("rules/c", ["ok": .boolean(true), "n": .integer(1)])])
-        #expect(try messages() == ["change c/a [1]", "noChange []"])
-        #expect(judge.versions.count == judgements + 1)
-        #expect(judge.versions.last == harness.hub.position)
+        try expectEqual(messages(), ["change c/a [1]", "noChange []"])
+        expectEqual(judge.versions.count, judgements + 1)
+        expectEqual(judge.versions.last, harness.hub.position)
         // Denied and allowed again between two looks of the hub: nobody has seen the state between.
         try rule("c", false)
         try rule("c")
         try harness.set("c/b", [:])
-        #expect(try messages() == ["change c/b [1]", "noChange []"])
+        try expectEqual(messages(), ["change c/b [1]", "noChange []"])
         finish()
     }
 
@@ -167,12 +167,12 @@ struct ListenJudgementTests {
         try rule("c")
         try harness.set("own/a", ["ok": .boolean(true)])
         try client.listen(1, to: .documents(["own/a", "c/a"]))
-        #expect(try messages() == ["add [1]", "delete c/a [1]", "change own/a [1]", "current [1]", "noChange []"])
+        try expectEqual(messages(), ["add [1]", "delete c/a [1]", "change own/a [1]", "current [1]", "noChange []"])
         try harness.set("own/a", ["ok": .boolean(true), "n": .integer(1)])
-        #expect(try messages() == ["change own/a [1]", "noChange []"])
+        try expectEqual(messages(), ["change own/a [1]", "noChange []"])
         try harness.set("own/a", ["secret": .integer(1)])
         try harness.set("c/a", [:])
-        #expect(try messages() == ["remove [1] \(Self.denied)"])
+        try expectEqual(messages(), ["remove [1] \(Self.denied)"])
         finish()
     }
 
@@ -183,8 +183,8 @@ struct ListenJudgementTests {
         _ = try messages()
         let judgements = judge.versions.count
         try harness.set("own/3", ["ok": .boolean(true), "n": .integer(1)])
-        #expect(try messages() == ["change own/3 [1]", "noChange []"])
-        #expect(judge.versions.count == judgements + 1)
+        try expectEqual(messages(), ["change own/3 [1]", "noChange []"])
+        expectEqual(judge.versions.count, judgements + 1)
         finish()
     }
 
@@ -199,8 +199,8 @@ struct ListenJudgementTests {
         for number in 0..<50 { try test.harness.set("c/a", ["n": .integer(Int64(number))]) }
         let expected = isDenied ? ["remove [1] \(Self.denied)"] : ["change c/a [1]", "noChange []"]
         let messages = try test.messages()
-        #expect(messages.filter { !isDenied || $0 != "noChange []" } == expected)
-        #expect(test.judge.versions.count == judgements + 1)
+        expectEqual(messages.filter { !isDenied || $0 != "noChange []" }, expected)
+        expectEqual(test.judge.versions.count, judgements + 1)
         test.finish()
     }
 
@@ -213,15 +213,15 @@ struct ListenJudgementTests {
         let session = try #require(client.session)
         let (judgements, wakes) = (judge.versions.count, client.wakes)
         session.judgeAgain()
-        #expect(client.wakes > wakes)
-        #expect(try messages() == [])
-        #expect(judge.versions.count == judgements + 3)
+        expect(client.wakes > wakes)
+        try expectEqual(messages(), [])
+        expectEqual(judge.versions.count, judgements + 3)
         judge.deniesAll = true
         session.judgeAgain()
-        #expect(try messages().sorted() == ["remove [1] \(Self.denied)", "remove [2] \(Self.denied)"])
+        try expectEqual(messages().sorted(), ["remove [1] \(Self.denied)", "remove [2] \(Self.denied)"])
         // Without targets there is nothing to judge.
         session.judgeAgain()
-        #expect(try messages() == [])
+        try expectEqual(messages(), [])
         finish()
     }
 
@@ -230,17 +230,17 @@ struct ListenJudgementTests {
         try rule("c")
         try client.listen(1, to: .documents(["c/a", "c/b"]))
         _ = try messages()
-        #expect(harness.hub.judgedDocuments == 2)
+        expectEqual(harness.hub.judgedDocuments, 2)
         let judgements = judge.versions.count
         try rule("c", false)
         harness.hub.advance()
         try client.stopListening(1)
-        #expect(harness.hub.judgedDocuments == 0)
-        #expect(harness.hub.targetBytes == 0)
-        #expect(try messages() == ["remove [1]"])
+        expectEqual(harness.hub.judgedDocuments, 0)
+        expectEqual(harness.hub.targetBytes, 0)
+        try expectEqual(messages(), ["remove [1]"])
         try rule("c")
-        #expect(try messages() == [])
-        #expect(judge.versions.count == judgements)
+        try expectEqual(messages(), [])
+        expectEqual(judge.versions.count, judgements)
         finish()
     }
 
@@ -267,16 +267,16 @@ struct ListenJudgementTests {
         ])
         harness.hub.advance()
         try client.drain(atMost: 1)
-        #expect(client.session?.hasMessageReady == true)
+        expectEqual(client.session?.hasMessageReady, true)
         try rule("c", false)
         harness.hub.advance()
-        #expect(client.session?.hasMessageReady == false)
+        expectEqual(client.session?.hasMessageReady, false)
         // The first message was sent before the change.
         let messages = try messages().dropFirst()
-        #expect(messages.count == 5)
-        #expect(messages.filter { $0.contains("1]") || $0.contains("[1") } == ["remove [1] \(Self.denied)"])
+        expectEqual(messages.count, 5)
+        expectEqual(messages.filter { $0.contains("1]") || $0.contains("[1") }, ["remove [1] \(Self.denied)"])
         let others = ["change \(paths[0]) [2]", "change \(paths[1]) [2]", "delete \(paths[2]) [2]", "noChange []"]
-        for other in others { #expect(messages.contains(other), "\(other) is missing in \(messages)") }
+        for other in others { expect(messages.contains(other), "\(other) is missing in \(messages)") }
         finish()
     }
 
@@ -305,25 +305,25 @@ struct ListenJudgementTests {
             written.map {
                 var buffer = ByteBuffer()
                 let isKept = ListenResponseWriter.append($0.byteSpan, without: target, to: &buffer)
-                #expect(isKept || buffer.count == 0)
+                expect(isKept || buffer.count == 0)
                 return isKept ? buffer.copyBytes() : nil
             }
         }
         writeAll(of: [2], removed: [3])
         let wanted = written
         writeAll(of: [1, 2], removed: [1, 3])
-        #expect(without(1) == wanted)
-        #expect(without(4) == written)
+        expectEqual(without(1), wanted)
+        expectEqual(without(4), written)
         writeAll(of: [1], removed: [1])
-        #expect(without(1) == [nil, nil, nil])
+        expectEqual(without(1), [nil, nil, nil])
         written = []
         for kind in [ListenResponse.TargetChange.Kind.add, .remove, .current, .reset] {
             write { ListenResponseWriter.append(kind, targets: [1], to: &$0) }
         }
         write { ListenResponseWriter.append(.noChange, targets: [], at: 9, to: &$0) }
         write { ListenResponseWriter.appendFilter(target: 1, count: 3, unchanged: nil, to: &$0) }
-        #expect(without(1) == [written[0], nil, nil, nil, written[4], nil])
-        #expect(without(2) == written)
+        expectEqual(without(1), [written[0], nil, nil, nil, written[4], nil])
+        expectEqual(without(2), written)
     }
 
     // MARK: Slices
@@ -344,8 +344,8 @@ struct ListenJudgementTests {
             Issue.record("the session has not yielded")
             return
         }
-        #expect(judge.versions.count == judgements + expected)
-        #expect(client.session?.steps == steps + 1)
+        expectEqual(judge.versions.count, judgements + expected)
+        expectEqual(client.session?.steps, steps + 1)
     }
 
     @Test
@@ -353,12 +353,12 @@ struct ListenJudgementTests {
         try listenToOwn(200)
         try expectYield()
         try expectYield()
-        #expect(try messages().count == 203)
-        #expect(judge.versions.count == 200)
+        try expectEqual(messages().count, 203)
+        expectEqual(judge.versions.count, 200)
         client.session?.judgeAgain()
         for _ in 0..<3 { try expectYield() }
-        #expect(try messages() == [])
-        #expect(judge.versions.count == 400)
+        try expectEqual(messages(), [])
+        expectEqual(judge.versions.count, 400)
         finish()
     }
 
@@ -368,11 +368,11 @@ struct ListenJudgementTests {
         test.judge.alwaysWaits = true
         try test.rule("c")
         for id in 1...5 { try test.client.listen(Int32(id), to: Self.query("c")) }
-        #expect(try test.messages().count { $0.hasPrefix("current") } == 5)
+        try expectEqual(test.messages().count { $0.hasPrefix("current") }, 5)
         try test.rule("c", false)
         test.harness.hub.advance()
         for _ in 0..<4 { try test.expectYield(after: 1) }
-        #expect(try test.messages().count { $0.hasPrefix("remove") } == 5)
+        try expectEqual(test.messages().count { $0.hasPrefix("remove") }, 5)
         test.finish()
     }
 
@@ -381,7 +381,7 @@ struct ListenJudgementTests {
     func `A document is denied at the first snapshot, or by a change between two steps`(index: Int, isOK: Bool) throws {
         try listenToOwn(100, except: isOK ? nil : index)
         try harness.set("own/\(1_000 + index)", ["ok": .boolean(!isOK)])
-        #expect(try messages() == ["add [1]", "remove [1] \(Self.denied)"])
+        try expectEqual(messages(), ["add [1]", "remove [1] \(Self.denied)"])
         finish()
     }
 
@@ -390,8 +390,8 @@ struct ListenJudgementTests {
         try listenToOwn(100)
         try harness.set("own/1099", ["ok": .boolean(true), "n": .integer(1)])
         let messages = try messages()
-        #expect(messages.count == 104)
-        #expect(messages.suffix(2) == ["change own/1099 [1]", "noChange []"])
+        expectEqual(messages.count, 104)
+        expectEqual(messages.suffix(2), ["change own/1099 [1]", "noChange []"])
         finish()
     }
 
@@ -407,8 +407,8 @@ struct ListenJudgementTests {
         // The version between, in which one document was not allowed, is not sent.
         _ = client.takeMessages()
         let messages = try messages()
-        #expect(messages.count == 101)
-        #expect(messages.filter { $0 == "change own/1000 [1]" }.count == 1)
+        expectEqual(messages.count, 101)
+        expectEqual(messages.filter { $0 == "change own/1000 [1]" }.count, 1)
         finish()
     }
 
@@ -422,18 +422,18 @@ struct ListenJudgementTests {
             try client.listen(1, to: Self.query("c"))
             try client.drain()
         }
-        #expect(harness.hub.judgedDocuments == 2)
+        expectEqual(harness.hub.judgedDocuments, 2)
         let judgements = judge.versions.count
         let wakes = clients.map(\.wakes)
         try rule("c", false)
         harness.hub.advance()
-        #expect(judge.versions.count == judgements)
+        expectEqual(judge.versions.count, judgements)
         for (index, client) in clients.enumerated() {
-            #expect(client.wakes > wakes[index])
+            expect(client.wakes > wakes[index])
             _ = client.takeMessages()
             try client.drain()
-            #expect(judge.versions.count == judgements + index + 1)
-            #expect(try client.takeMessages().map(harness.text) == ["remove [1] \(Self.denied)"])
+            expectEqual(judge.versions.count, judgements + index + 1)
+            try expectEqual(client.takeMessages().map(harness.text), ["remove [1] \(Self.denied)"])
         }
         for client in clients { client.disconnect() }
         finish()
@@ -453,13 +453,13 @@ struct ListenJudgementTests {
         test.judge.furtherBasis = (0..<100).map { "further/\($0)" }
         try test.client.listen(2, to: Self.query("c"))
         let text = "RESOURCE_EXHAUSTED: The server has no memory for more listeners. Try again later."
-        #expect(try test.messages() == ["add [2]", "remove [2] \(text)"])
-        #expect(test.harness.hub.targetBytes == bytes)
+        try expectEqual(test.messages(), ["add [2]", "remove [2] \(text)"])
+        expectEqual(test.harness.hub.targetBytes, bytes)
         test.judge.furtherBasis = ["further/0"]
         test.client.session?.judgeAgain()
-        #expect(try test.messages() == [])
-        #expect(test.harness.hub.targetBytes > bytes)
-        #expect(test.harness.hub.judgedDocuments == 3)
+        try expectEqual(test.messages(), [])
+        expect(test.harness.hub.targetBytes > bytes)
+        expectEqual(test.harness.hub.judgedDocuments, 3)
         test.finish()
     }
 
@@ -476,9 +476,9 @@ struct ListenJudgementTests {
             return test.harness.store.oldestReadTime > version
         }
         let messages = try test.messages()
-        #expect(messages.prefix(2) == ["add [1]", "reset [1]"])
-        #expect(messages.count == 104)
-        #expect(messages.last == "noChange []")
+        expectEqual(messages.prefix(2), ["add [1]", "reset [1]"])
+        expectEqual(messages.count, 104)
+        expectEqual(messages.last, "noChange []")
         test.finish()
     }
 }

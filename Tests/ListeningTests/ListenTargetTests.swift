@@ -23,7 +23,7 @@ struct ListenTargetTests {
 
     private func finish() {
         client.disconnect()
-        #expect(harness.hub.sessionCount == 0)
+        expectEqual(harness.hub.sessionCount, 0)
     }
 
     /// The causes of the targets that were removed, by their ids.
@@ -44,11 +44,11 @@ struct ListenTargetTests {
         let parent = harness.database.documentsRoot
         try client.receive(.add(ListenTarget(.invalidQuery(parent: parent, error), id: 2)))
         try client.drain()
-        #expect(Self.causes(client.takeMessages()) == [2: StatusMessage(code: .invalidArgument, message: "a rule")])
+        expectEqual(Self.causes(client.takeMessages()), [2: StatusMessage(code: .invalidArgument, message: "a rule")])
         try harness.set("c/b", [:])
         harness.hub.advance()
         try client.drain()
-        #expect(client.targets[1]?.documents.keys.sorted() == ["c/a", "c/b"])
+        expectEqual(client.targets[1]?.documents.keys.sorted(), ["c/a", "c/b"])
     }
 
     @Test
@@ -66,11 +66,11 @@ struct ListenTargetTests {
             guard case .targetChange(let change) = message, change.kind == .remove else { return nil }
             return "\(change.targets) \(change.cause == nil ? "answer" : "refusal")"
         }
-        #expect(removed == ["[2] refusal", "[2] answer", "[7] answer"])
-        #expect(harness.hub.targetBytes == 0)
+        expectEqual(removed, ["[2] refusal", "[2] answer", "[7] answer"])
+        expectEqual(harness.hub.targetBytes, 0)
         try client.listen(2, to: Self.all)
         try client.drain()
-        #expect(client.targets[2] != nil)
+        expect(client.targets[2] != nil)
     }
 
     @Test
@@ -84,15 +84,15 @@ struct ListenTargetTests {
         let ids = ["c", "d", "e"].map { String(repeating: $0, count: 1_500) }
         let names = ["\(harness.database.documentsRoot)/\(ids.joined(separator: "/"))"]
         for id in 1...5 as ClosedRange<Int32> { try client.receive(.add(ListenTarget(.documents(names), id: id))) }
-        #expect(harness.hub.targetBytes > 5 * 4_500)
+        expect(harness.hub.targetBytes > 5 * 4_500)
         try client.drain()
-        #expect(Self.causes(client.takeMessages()).count == 5 && harness.hub.targetBytes == 0)
+        expect(Self.causes(client.takeMessages()).count == 5 && harness.hub.targetBytes == 0)
         for id in 10..<400 as Range<Int32> { try client.receive(.add(ListenTarget(.documents(names), id: id))) }
-        #expect(harness.hub.targetBytes <= limits.targetBytes)
+        expect(harness.hub.targetBytes <= limits.targetBytes)
         let error = #expect(throws: RequestError.self) { try client.drain() }
-        #expect(error?.code == .resourceExhausted)
+        expectEqual(error?.code, .resourceExhausted)
         client.disconnect()
-        #expect(harness.hub.targetBytes == 0)
+        expectEqual(harness.hub.targetBytes, 0)
     }
 
     @Test
@@ -101,14 +101,14 @@ struct ListenTargetTests {
         try client.listen(1, to: Self.all)
         weak var target: Target?
         target = client.session?.targets[1]
-        #expect(target != nil)
+        expect(target != nil)
         try client.stopListening(1)
-        #expect(target == nil)
+        expectNil(target)
         try client.drain()
         let kinds = client.takeMessages().compactMap { message in
             if case .targetChange(let change) = message { change.kind } else { nil }
         }
-        #expect(kinds == [.add, .remove])
+        expectEqual(kinds, [.add, .remove])
     }
 
     @Test
@@ -131,8 +131,8 @@ struct ListenTargetTests {
             try client.send(first == 0 ? 0 : 7, Self.all, resume: nil, expectedCount: nil)
             try client.drain()
             let causes = Self.causes(client.takeMessages())
-            #expect(causes.keys.sorted() == [first == 0 ? 2 : 7])
-            #expect(causes.values.first??.code == .resourceExhausted)
+            expectEqual(causes.keys.sorted(), [first == 0 ? 2 : 7])
+            expectEqual(causes.values.first??.code, .resourceExhausted)
             client.disconnect()
         }
     }
@@ -153,9 +153,9 @@ struct ListenTargetTests {
         let filters = client.takeMessages().compactMap { message in
             if case .filter(let filter) = message { filter } else { nil }
         }
-        #expect(filters.map(\.count) == (count == 2 ? [] : [2]))
+        expectEqual(filters.map(\.count), count == 2 ? [] : [2])
         // Only a client that has documents needs names.
-        #expect(filters.map { $0.unchangedNames != nil } == (count == 2 ? [] : [count > 0]))
+        expectEqual(filters.map { $0.unchangedNames != nil }, count == 2 ? [] : [count > 0])
     }
 
     @Test
@@ -181,7 +181,7 @@ struct ListenTargetTests {
         try client.drain()
         var counts: [Int32: Int32] = [:]
         for case .filter(let filter) in client.takeMessages() { counts[filter.target] = filter.count }
-        #expect(counts == [1: 5, 2: 3, 3: 4])
+        expectEqual(counts, [1: 5, 2: 3, 3: 4])
     }
 
     @Test(.enabled(if: ListenHarness.hasFiles, "The engine in memory has no files to copy."))
@@ -194,24 +194,24 @@ struct ListenTargetTests {
         try harness.delete("c/b")
         try harness.set("c/lost", [:])
         try client.drain()
-        #expect(client.targets[1]?.documents.keys.sorted() == ["c/a", "c/lost"])
+        expectEqual(client.targets[1]?.documents.keys.sorted(), ["c/a", "c/lost"])
         let lost = client.readTime
         client.disconnect()
         try harness.restoreBackup()
-        #expect(harness.store.oldestResumeTime > lost)
+        expect(harness.store.oldestResumeTime > lost)
         try client.resume()
         try client.drain()
         // The client compares every snapshot with the query.
-        #expect(client.targets[1]?.wasReset == true)
-        #expect(client.targets[1]?.documents.keys.sorted() == ["c/a", "c/b"])
+        expectEqual(client.targets[1]?.wasReset, true)
+        expectEqual(client.targets[1]?.documents.keys.sorted(), ["c/a", "c/b"])
         // The new history is continued, also over a restart.
         client.disconnect()
         try harness.set("c/new", [:])
         try harness.reopen()
         try client.resume()
         try client.drain()
-        #expect(client.targets[1]?.wasReset == false)
-        #expect(client.targets[1]?.documents.keys.sorted() == ["c/a", "c/b", "c/new"])
+        expectEqual(client.targets[1]?.wasReset, false)
+        expectEqual(client.targets[1]?.documents.keys.sorted(), ["c/a", "c/b", "c/new"])
     }
 
     /// Queries over fields at any place of a large document, of each kind that a change is compared with.
@@ -263,6 +263,6 @@ struct ListenTargetTests {
         try harness.delete("c/a")
         harness.hub.advance()
         try client.drain()
-        #expect(client.targets[1]?.documents.keys.sorted() == ["c/b"])
+        expectEqual(client.targets[1]?.documents.keys.sorted(), ["c/b"])
     }
 }

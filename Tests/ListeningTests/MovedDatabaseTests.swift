@@ -61,13 +61,13 @@ struct MovedDatabaseTests {
         try waitUntil("the hub is woken") { source.wakeUps.count > wakes }
         source.hub.advance()
         let end = #expect(throws: RequestError.self) { try client.drain() }
-        #expect(end?.code == .unavailable && end?.isDatabaseElsewhere == true)
-        #expect(client.readTime == time)
+        expect(end?.code == .unavailable && end?.isDatabaseElsewhere == true)
+        expectEqual(client.readTime, time)
         client.disconnect()
         // Who comes back to the old store learns it at once.
         try client.resume()
         let again = #expect(throws: RequestError.self) { try client.drain() }
-        #expect(again?.isDatabaseElsewhere == true)
+        expectEqual(again?.isDatabaseElsewhere, true)
         client.disconnect()
 
         try Self.copy(from: source, to: target)
@@ -78,10 +78,10 @@ struct MovedDatabaseTests {
         try moved.send(1, Self.all, resume: .token(token.copyBytes()), expectedCount: nil)
         try moved.drain()
         let messages = try moved.takeMessages().map(target.text)
-        #expect(
-            messages == ["add [1]", "reset [1]", "change c/a [1]", "change c/b [1]", "current [1]", "noChange []"])
+        expectEqual(
+            messages, ["add [1]", "reset [1]", "change c/a [1]", "change c/b [1]", "current [1]", "noChange []"])
         moved.disconnect()
-        #expect(source.hub.sessionCount == 0 && target.hub.sessionCount == 0)
+        expect(source.hub.sessionCount == 0 && target.hub.sessionCount == 0)
     }
 
     /// A database with a document, a follower of it, and a client there that has got a listener's first results.
@@ -103,18 +103,18 @@ struct MovedDatabaseTests {
     func `A follower ends the streams when it has applied the release`() throws {
         let (source, follower, client) = try Self.followed()
         let time = client.readTime
-        #expect(time > 0)
+        expect(time > 0)
         try Self.release(source)
         follower.hub.advance()
         try client.drain()
         let wakes = follower.wakeUps.count
         try follower.follow()
         try waitUntil("the hub is woken") { follower.wakeUps.count > wakes }
-        #expect(follower.store.tenure(of: source.database).state == .released)
+        expectEqual(follower.store.tenure(of: source.database).state, .released)
         follower.hub.advance()
         let end = #expect(throws: RequestError.self) { try client.drain() }
-        #expect(end?.code == .unavailable && end?.isDatabaseElsewhere == true)
-        #expect(client.readTime == time)
+        expect(end?.code == .unavailable && end?.isDatabaseElsewhere == true)
+        expectEqual(client.readTime, time)
         client.disconnect()
     }
 
@@ -129,7 +129,7 @@ struct MovedDatabaseTests {
         follower.hub.advance()
         try client.drain()
         let ends = try client.takeMessages().map(source.text).filter { $0.hasPrefix("remove [1] NOT_FOUND") }
-        #expect(ends.count == 1)
+        expectEqual(ends.count, 1)
         client.disconnect()
     }
 }

@@ -103,9 +103,9 @@ struct LoadActor {
                     mask: ["extra", "text"],
                     precondition: .exists(true))
             }
-            #expect(isThere, "\(path) was updated though it is not there")
+            expect(isThere, "\(path) was updated though it is not there")
         } catch let error as RequestError {
-            #expect(error.code == .notFound && !isThere, "\(error)")
+            expect(error.code == .notFound && !isThere, "\(error)")
         }
         // The mask's second path is not in the document given, so it is deleted.
         if let old = expected[path] {
@@ -123,7 +123,7 @@ struct LoadActor {
     private mutating func compareOne() async throws {
         let path = randomPath()
         let content = try await client.getDocument(LoadFixture.name(path))
-        try expect(content, at: path)
+        try expectContent(content, at: path)
     }
 
     private mutating func compareSeveral() async throws {
@@ -131,9 +131,9 @@ struct LoadActor {
         let reply = try await client.batchGet(
             BatchGetDocumentsRequest(database: LoadFixture.database.description, documents: paths.map(LoadFixture.name))
         )
-        #expect(reply.results.count == paths.count)
+        expectEqual(reply.results.count, paths.count)
         for (name, content) in reply.results {
-            try expect(content, at: String(name.dropFirst(LoadFixture.name("").count)))
+            try expectContent(content, at: String(name.dropFirst(LoadFixture.name("").count)))
         }
     }
 
@@ -153,7 +153,7 @@ struct LoadActor {
             else { return -1 }
             return stamp
         }
-        #expect(got == wanted)
+        expectEqual(got, wanted)
     }
 
     private mutating func transact() async throws {
@@ -165,7 +165,7 @@ struct LoadActor {
             transaction in
             let content = try await transaction.get(LoadFixture.name(path))
             let read = try content.map { try MapValue(documentBytes: $0.fields.span.bytes) }
-            #expect(read == before)
+            expectEqual(read, before)
             var count: Int64 = 0
             if case .integer(let number)? = read?["count"] { count = number }
             let entries = (read ?? fresh).entries.filter { $0.key != "count" }
@@ -178,19 +178,19 @@ struct LoadActor {
     /// Compares every document this client ever wrote.
     func compareAll() async throws {
         for number in 0..<20 {
-            try expect(try await client.getDocument(LoadFixture.name(path(number))), at: path(number))
+            try expectContent(try await client.getDocument(LoadFixture.name(path(number))), at: path(number))
         }
     }
 
-    private func expect(_ content: StoredDocument?, at path: String) throws {
+    private func expectContent(_ content: StoredDocument?, at path: String) throws {
         let read = try content.map { try MapValue(documentBytes: $0.fields.span.bytes) }
-        #expect(read == expected[path], "\(path)")
+        expectEqual(read, expected[path], "\(path)")
     }
 
     private func commit(_ build: (inout CommitWrites) -> Void) async throws {
         var writes = CommitWrites(database: LoadFixture.database)
         build(&writes)
         let response = try await client.commit(writes)
-        #expect(response.writeResults.count == writes.count)
+        expectEqual(response.writeResults.count, writes.count)
     }
 }

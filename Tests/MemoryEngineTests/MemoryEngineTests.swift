@@ -16,7 +16,7 @@ struct MemoryEngineTests {
         }
         let (lower, upper) = (Bytes("2 10".utf8), Bytes("2 12".utf8))
         let found = try store.engine.estimate(from: lower.span.bytes, to: upper.span.bytes)
-        #expect(found.entries == 2)
+        expectEqual(found.entries, 2)
         try store.engine.close()
     }
 
@@ -29,8 +29,8 @@ struct MemoryEngineTests {
         #expect(throws: StorageError(.locked, "another engine has the volume open")) { try Store("", volume: volume) }
         try store.engine.close()
         let next = try Store("", volume: volume)
-        #expect(try next.get("a") == "1")
-        #expect(try next.get("b") == nil)
+        try expectEqual(next.get("a"), "1")
+        try expectNil(next.get("b"))
         try next.engine.close()
     }
 
@@ -39,7 +39,7 @@ struct MemoryEngineTests {
         let store = try Store("", volume: MemoryVolume())
         let directory = TemporaryDirectory()
         let error = #expect(throws: StorageError.self) { try store.engine.backup(to: directory.path(of: "copy")) }
-        #expect(error?.code == .unsupported)
+        expectEqual(error?.code, .unsupported)
         try store.engine.close()
     }
 }

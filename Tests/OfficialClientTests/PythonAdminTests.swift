@@ -14,7 +14,7 @@ struct PythonAdminTests {
         let server = try ServerProcess(data: data, arguments: ["--log-level", "warning"])
         let outcome = try OfficialClient.run(
             ["\(data)/admin.sock", "127.0.0.1:\(server.port)"], program: "official_admin.py")
-        #expect(outcome.status == 0, "\(outcome.text)")
-        #expect(server.stop() == 0)
+        expectEqual(outcome.status, 0, "\(outcome.text)")
+        expectEqual(server.stop(), 0)
     }
 }

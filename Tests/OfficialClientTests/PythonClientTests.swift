@@ -16,7 +16,7 @@ struct PythonClientTests {
     /// Runs a scenario to its end.
     private func run(_ server: ServerProcess, _ scenario: String, _ arguments: String...) throws {
         let outcome = try OfficialClient.run(["127.0.0.1:\(server.port)", scenario] + arguments)
-        #expect(outcome.status == 0, "\(outcome.text)")
+        expectEqual(outcome.status, 0, "\(outcome.text)")
         if !outcome.text.isEmpty { print("\(scenario): \(outcome.text)") }
     }
 
@@ -34,35 +34,35 @@ struct PythonClientTests {
                 "load", "--address", "127.0.0.1:\(server.port)", "--quiet", "--project", "interop", "--collection",
                 "many", file,
             ])
-        #expect(outcome.status == 0, "\(outcome.errors)")
+        expectEqual(outcome.status, 0, "\(outcome.errors)")
     }
 
     @Test
     func `Every value type there and back, by set, update, transform and query`() throws {
         let server = try serve()
         try run(server, "values")
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
     func `Limits are refused with the right code, and the connection stays usable`() throws {
         let server = try serve()
         try run(server, "limits")
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
     func `Projects and databases are isolated from each other`() throws {
         let server = try serve()
         try run(server, "databases")
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
     func `A client that knows nothing of Firestore calls it by what reflection returns`() throws {
         let server = try serve()
         try run(server, "reflection")
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -73,14 +73,14 @@ struct PythonClientTests {
         try run(server, "deadlines", "\(count)")
         try run(server, "streams", "1000")
         try run(server, "slow", "\(count)", "\(server.process.identifier)")
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test(arguments: ["optimistic", "pessimistic"])
     func `32 processes that change one document in transactions all finish, and the sum is exact`(mode: String) throws {
         let server = try serve("--concurrency-mode", mode)
         try run(server, "contention", "32", isSoak ? "50" : "4")
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 }
 

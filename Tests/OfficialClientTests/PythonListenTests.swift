@@ -17,6 +17,6 @@ struct PythonListenTests {
         let directory = TemporaryDirectory("hearth-official-listener")
         let outcome = try OfficialClient.run(
             [HearthBinary.path, directory.path(of: ""), scenario], program: "official_listening.py")
-        #expect(outcome.status == 0, "A listener \(promise): \(outcome.text)")
+        expectEqual(outcome.status, 0, "A listener \(promise): \(outcome.text)")
     }
 }

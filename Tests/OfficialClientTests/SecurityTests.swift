@@ -28,7 +28,7 @@ struct SecurityTests {
         try write("keys/issuer.pem", issuer.publicPEM)
         let outcome = try OfficialClient.run(
             [HearthBinary.path, directory.path(of: ""), scenario], program: "official_security.py")
-        #expect(outcome.status == 0, "\(outcome.text)")
+        expectEqual(outcome.status, 0, "\(outcome.text)")
     }
 
     @Test

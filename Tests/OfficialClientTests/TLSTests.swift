@@ -27,7 +27,7 @@ struct TLSTests {
             ])
         let outcome = try OfficialClient.run(
             ["127.0.0.1:\(server.port)", write("ca.pem", authority.certificate)], program: "official_tls.py")
-        #expect(outcome.status == 0, "\(outcome.text)")
-        #expect(server.stop() == 0)
+        expectEqual(outcome.status, 0, "\(outcome.text)")
+        expectEqual(server.stop(), 0)
     }
 }

@@ -30,10 +30,10 @@ struct HostilePipelineTests {
         ]
         for (stages, name) in cases {
             let answer = harness.outcome(stages)
-            #expect(answer.status == .unimplemented && answer.text.contains(name), "\(name): \(answer.text)")
+            expect(answer.status == .unimplemented && answer.text.contains(name), "\(name): \(answer.text)")
         }
         let option = harness.outcome([.collection("c")], options: [("pace", "slow")])
-        #expect(option.status == .unimplemented && option.text.contains("pace"))
+        expect(option.status == .unimplemented && option.text.contains("pace"))
     }
 
     @Test
@@ -56,30 +56,30 @@ struct HostilePipelineTests {
         ]
         for (index, stages) in cases.enumerated() {
             let answer = harness.outcome(stages)
-            #expect(answer.status == .invalidArgument && !answer.text.isEmpty, "case \(index): \(answer.text)")
+            expect(answer.status == .invalidArgument && !answer.text.isEmpty, "case \(index): \(answer.text)")
         }
         let missing = ExecutePipelineRequest(database: Harness.database, pipeline: nil)
-        #expect(harness.call(.executePipeline, missing).status == .invalidArgument)
+        expectEqual(harness.call(.executePipeline, missing).status, .invalidArgument)
         var committing = ExecutePipelineRequest(
             database: Harness.database, pipeline: structuredPipeline([.collection("c")]))
         committing.autoCommitsTransaction = true
-        #expect(harness.call(.executePipeline, committing).status == .invalidArgument)
+        expectEqual(harness.call(.executePipeline, committing).status, .invalidArgument)
     }
 
     @Test
     func `Depth, parts and stages are bounded`() throws {
         var deep = Expression.field("a")
         for _ in 0..<5_000 { deep = .call("not", deep) }
-        #expect(try status([.collection("c"), .where(deep)]).status == .invalidArgument)
+        try expectEqual(status([.collection("c"), .where(deep)]).status, .invalidArgument)
         var nested: Expression = 1
         for _ in 0..<60 { nested = .list([nested]) }
-        #expect(try status([.collection("c"), .where(.call("equal", nested, 1))]).status == .invalidArgument)
+        try expectEqual(status([.collection("c"), .where(.call("equal", nested, 1))]).status, .invalidArgument)
         let wide = Expression.call("and", Array(repeating: .call("exists", .field("a")), count: 20_000))
-        #expect(try status([.collection("c"), .where(wide)]).status == .invalidArgument)
-        #expect(try status([.collection("c")] + Array(repeating: .limit(1), count: 250)).status == .invalidArgument)
+        try expectEqual(status([.collection("c"), .where(wide)]).status, .invalidArgument)
+        try expectEqual(status([.collection("c")] + Array(repeating: .limit(1), count: 250)).status, .invalidArgument)
         var union = [Stage.collection("c")]
         for _ in 0..<200 { union = [.collection("c"), Stage("union", [.pipeline(union)])] }
-        #expect(try status(union).status == .invalidArgument)
+        try expectEqual(status(union).status, .invalidArgument)
     }
 
     @Test
@@ -87,15 +87,15 @@ struct HostilePipelineTests {
         let harness = try Harness()
         var text = Expression.value(.string(String(repeating: "x", count: 1_000)))
         for _ in 0..<18 { text = .call("string_repeat", text, 2) }
-        #expect(harness.failure(text).status == .resourceExhausted)
+        expectEqual(harness.failure(text).status, .resourceExhausted)
         var stages = [Stage("literals", [.map([("a", .list([1]))])])]
         for _ in 0..<40 {
             stages.append(Stage("add_fields", [.map([("a", .call("array_concat", .field("a"), .field("a")))])]))
         }
-        #expect(harness.outcome(stages).status == .resourceExhausted)
+        expectEqual(harness.outcome(stages).status, .resourceExhausted)
         stages = [Stage("literals", [.map([("a", 1)])])]
         for _ in 0..<40 { stages.append(Stage("add_fields", [.map([("a", .call("array", .field("a")))])])) }
-        #expect(harness.outcome(stages).status == .invalidArgument)
+        expectEqual(harness.outcome(stages).status, .invalidArgument)
     }
 
     @Test
@@ -104,20 +104,20 @@ struct HostilePipelineTests {
         var doubled = [Stage("literals", [.map([("a", .value(.string(String(repeating: "x", count: 200_000))))])])]
         let twice = Expression.call("array", .field("a"), .field("a"))
         for _ in 0..<8 { doubled.append(Stage("add_fields", [.map([("a", twice)])])) }
-        #expect(harness.outcome(doubled).status == .resourceExhausted)
+        expectEqual(harness.outcome(doubled).status, .resourceExhausted)
         for stage in [
             Stage.sort((.field("a"), false)), Stage("distinct", [.map([("b", .field("a"))])]),
             Stage("add_fields", [.map([("b", .call("equal", .field("a"), .field("a")))])]),
             .aggregate([("b", .call("array_agg", .field("a")))]),
         ] {
-            #expect(harness.outcome(doubled + [stage]).status == .resourceExhausted, "\(stage.name)")
+            expectEqual(harness.outcome(doubled + [stage]).status, .resourceExhausted, "\(stage.name)")
         }
         let deep = doubled + Array(repeating: Stage("add_fields", [.map([("a", twice)])]), count: 40)
-        #expect(harness.outcome(deep + [.select(("b", 1))]).isOK)
-        #expect([.invalidArgument, .resourceExhausted].contains(harness.outcome(deep).status))
+        expect(harness.outcome(deep + [.select(("b", 1))]).isOK)
+        expect([.invalidArgument, .resourceExhausted].contains(harness.outcome(deep).status))
         let wide = (0..<200).map { ("f\($0)", Expression.call("string_repeat", "x", 1_000_000)) }
         let wideLiteral = [Stage("literals", [.map([("a", 1)])]), Stage("add_fields", [.map(wide)])]
-        #expect(harness.outcome(wideLiteral + [.select(("b", 1))]).status == .resourceExhausted)
+        expectEqual(harness.outcome(wideLiteral + [.select(("b", 1))]).status, .resourceExhausted)
     }
 
     @Test(arguments: [
@@ -137,10 +137,10 @@ struct HostilePipelineTests {
         }
         try harness.commit(writes)
         let answer = harness.outcome([.collection("c"), stage])
-        #expect(answer.status == .resourceExhausted && answer.text.contains("stage \(stage.name)"), "\(answer.text)")
+        expect(answer.status == .resourceExhausted && answer.text.contains("stage \(stage.name)"), "\(answer.text)")
         // What needs no memory runs with little of it.
         let counted = try harness.execute(.collection("c"), .aggregate([("all", .call("count", []))]))
-        #expect(counted.rows == [["all": 2_000]])
+        expectEqual(counted.rows, [["all": 2_000]])
     }
 
     @Test
@@ -153,11 +153,11 @@ struct HostilePipelineTests {
             Stage("add_fields", [.map(wide)]), Stage("select", [.map(wide)]), Stage("let", [.map(wide)]),
         ] {
             let answer = harness.outcome([row, stage, .select(("b", 1))])
-            #expect(
+            expect(
                 answer.status == .resourceExhausted && answer.text.contains("stage 2: \(stage.name)"), "\(answer.text)")
         }
         let literals = Stage("literals", [.map(wide)])
-        #expect(harness.outcome([literals, .select(("b", 1))]).status == .resourceExhausted)
+        expectEqual(harness.outcome([literals, .select(("b", 1))]).status, .resourceExhausted)
     }
 
     /// Each call makes a copy of the value of the variable `x`, or decodes it.
@@ -183,8 +183,8 @@ struct HostilePipelineTests {
                 "array_transform", .call("array", .field("v")), "x", .call("array_length", calls))
             return harness.outcome([Stage("literals", [.map([("v", .value(value))])]), .select(("n", array))])
         }
-        #expect(outcome(times: 2).isOK)
-        #expect(outcome(times: 200).status == .resourceExhausted)
+        expect(outcome(times: 2).isOK)
+        expectEqual(outcome(times: 200).status, .resourceExhausted)
     }
 
     /// Nine million comparisons, most of them of values without bytes.
@@ -194,7 +194,7 @@ struct HostilePipelineTests {
             .call("array_transform", .call("split", .call("string_repeat", ",", 3_000), ","), "e", element)
         }
         let answer = try Harness().failure(.call("array_contains_any", array(left), array(right)))
-        #expect(answer.status == .resourceExhausted, "\(answer.text)")
+        expectEqual(answer.status, .resourceExhausted, "\(answer.text)")
     }
 
     /// Each takes some 10 ms. Those of the first kind are refused in the end, because they are too large.
@@ -210,8 +210,8 @@ struct HostilePipelineTests {
             let row = Stage("literals", [.map([("a", "b"), ("p", .value(.string(pattern)))])])
             return harness.outcome([row, .select(("n", .call("array_length", .call("array", calls))))])
         }
-        #expect(outcome(times: 5).isOK)
-        #expect(outcome(times: 60).status == .resourceExhausted)
+        expect(outcome(times: 5).isOK)
+        expectEqual(outcome(times: 60).status, .resourceExhausted)
     }
 
     /// If each path read its map again, this would take many minutes.
@@ -227,9 +227,9 @@ struct HostilePipelineTests {
         let removed = Stage("remove_fields", (0..<1_000).map { .field("m.f\($0)") })
         let size = Stage.select(("n", .call("length", .field("m"))), ("one", .field("m.f999")))
         let answer = try harness.execute(structuredPipeline([.collection("c")] + stages + [size]))
-        #expect(answer.rows == [["n": 30_000, "one": 1]])
+        expectEqual(answer.rows, [["n": 30_000, "one": 1]])
         let rest = try harness.execute(structuredPipeline([.collection("c")] + stages + [removed, size]))
-        #expect(rest.rows == [["n": 29_000]])
+        expectEqual(rest.rows, [["n": 29_000]])
     }
 
     @Test
@@ -241,9 +241,9 @@ struct HostilePipelineTests {
         func unnest(_ count: Int) -> [Stage] {
             (0..<count).map { Stage("unnest", [.field("a"), .field("e\($0)")]) }
         }
-        #expect(harness.outcome([row] + unnest(1) + [.limit(10)]).isOK)
+        expect(harness.outcome([row] + unnest(1) + [.limit(10)]).isOK)
         let answer = harness.outcome([row] + unnest(20) + [.limit(10)])
-        #expect(answer.status == .resourceExhausted && answer.text.contains("stage unnest"), "\(answer.text)")
+        expect(answer.status == .resourceExhausted && answer.text.contains("stage unnest"), "\(answer.text)")
     }
 
     @Test
@@ -261,8 +261,8 @@ struct HostilePipelineTests {
         let few = try rowsOfFirstStep([Stage("literals", [.map([wide, array])]), unnest])
         let flat = Stage("replace_with", [.field("w"), "merge_keep_existing"])
         let many = try rowsOfFirstStep([Stage("literals", [.map([wide, array])]), flat, unnest])
-        #expect(few == 500)
-        #expect(many > 0 && many < 250, "\(many)")
+        expectEqual(few, 500)
+        expect(many > 0 && many < 250, "\(many)")
     }
 
     @Test
@@ -281,11 +281,11 @@ struct HostilePipelineTests {
         let named = (0..<100).map { "m\($0)" }
         // Some 60 KB are compared for each, and are a key.
         let largest = named.map { ($0, Expression.call("maximum", .variable("v"))) }
-        #expect(try steps(many, .aggregate(largest)) > 50)
+        try expect(steps(many, .aggregate(largest)) > 50)
         let counts = named.map { ($0, Expression.call("maximum", .field("e"))) }
-        #expect(try steps(many, .aggregate(counts)) < 20)
+        try expect(steps(many, .aggregate(counts)) < 20)
         let keys = named.map { ($0, Expression.variable("v")) }
-        #expect(try steps(many, Stage("distinct", [.map(keys)])) > 50)
+        try expect(steps(many, Stage("distinct", [.map(keys)])) > 50)
     }
 
     @Test
@@ -326,10 +326,10 @@ struct HostilePipelineTests {
             }
         }
         let few = try steps(.aggregate(accumulators(2)))
-        #expect(few.row?["s1"] == .integer(150 * 999))
+        expectEqual(few.row?["s1"], .integer(150 * 999))
         let many = try steps(.aggregate(accumulators(1_000), by: [("g", .field("f1000"))]))
-        #expect(many.row?["s999"] == 150 && many.row?["g"] == 0)
-        #expect(many.count > few.count, "\(many.count) and \(few.count) steps")
+        expect(many.row?["s999"] == 150 && many.row?["g"] == 0)
+        expect(many.count > few.count, "\(many.count) and \(few.count) steps")
     }
 
     @Test(arguments: ["", "m."])
@@ -345,7 +345,7 @@ struct HostilePipelineTests {
             Stage("documents", [.value(.reference("/c/a"))]),
             Stage("select", [.map([("none", .field(around + "field_number_1"))] + selected)])
         ).rows[0]
-        #expect(row["v0"] == 29_998 && row["v998"] == 58 && row["none"] == nil)
+        expect(row["v0"] == 29_998 && row["v998"] == 58 && row["none"] == nil)
     }
 
     /// Steps that a pipeline takes from one result to the next; the last number leads to the end.
@@ -372,10 +372,10 @@ struct HostilePipelineTests {
     func `A row waits for the next step between stages that are costly`() throws {
         let stages = Array(repeating: Stage("add_fields", [.map(Self.searches(10))]), count: 40)
         let changed = try stepsBetweenResults([Self.text] + stages)
-        #expect(changed.count == 2 && changed[0] > 15, "\(changed)")
+        expect(changed.count == 2 && changed[0] > 15, "\(changed)")
         let conditions = Array(repeating: Stage.where(.call("not", Self.searches(1)[0].1)), count: 200)
         let filtered = try stepsBetweenResults([Self.text] + conditions)
-        #expect(filtered.count == 2 && filtered[0] > 5, "\(filtered)")
+        expect(filtered.count == 2 && filtered[0] > 5, "\(filtered)")
     }
 
     @Test
@@ -385,7 +385,7 @@ struct HostilePipelineTests {
         let rows = Stage("unnest", [.list([1, 2]), .field("e")])
         let steps = try stepsBetweenResults([Self.text, rows, Stage("select", [.map(fields)])])
         // The subqueries run once, for the first row.
-        #expect(steps.count == 3 && steps[1] > 3, "\(steps)")
+        expect(steps.count == 3 && steps[1] > 3, "\(steps)")
     }
 
     @Test
@@ -394,9 +394,9 @@ struct HostilePipelineTests {
         func outcome(_ count: Int) -> TestAnswer {
             harness.outcome([Self.text, Stage("select", [.map(Self.searches(count))])])
         }
-        #expect(outcome(30).isOK)
+        expect(outcome(30).isOK)
         let answer = outcome(1_000)
-        #expect(answer.status == .resourceExhausted && answer.text.contains("stage 2"), "\(answer.text)")
+        expect(answer.status == .resourceExhausted && answer.text.contains("stage 2"), "\(answer.text)")
     }
 
     @Test
@@ -409,12 +409,12 @@ struct HostilePipelineTests {
                     [.collection("c"), .where(.call("equal", .field("a"), value))],
                     [.collection("c"), .select(("a", value))], [Stage("literals", [.map([("a", value)])])],
                 ] {
-                    #expect(harness.outcome(stages).status == .invalidArgument, "\(name)")
+                    expectEqual(harness.outcome(stages).status, .invalidArgument, "\(name)")
                 }
             }
         }
         let reserved = Expression.value(.reference(Harness.name("c/__id7__")))
-        #expect(harness.outcome([.collection("c"), .where(.call("equal", .field("__name__"), reserved))]).isOK)
+        expect(harness.outcome([.collection("c"), .where(.call("equal", .field("__name__"), reserved))]).isOK)
     }
 
     @Test
@@ -427,11 +427,11 @@ struct HostilePipelineTests {
             endless, .call("string_concat", .call("string_repeat", "x", 1_000), endless),
             .call("array", .call("to_upper", "abc"), endless, endless),
         ] {
-            #expect(harness.failure(expression).status == .resourceExhausted)
+            expectEqual(harness.failure(expression).status, .resourceExhausted)
             let condition = harness.outcome([
                 Stage("literals", [.map([("a", 1)])]), .where(.call("equal", .call("concat", "a", expression), "a")),
             ])
-            #expect(condition.status == .resourceExhausted)
+            expectEqual(condition.status, .resourceExhausted)
         }
     }
 
@@ -446,16 +446,16 @@ struct HostilePipelineTests {
             .call("array", .pipeline([Stage("literals", [.map([("t", value)])]), .select(("t", text), ("a", value))]))
         }
         let few = (0..<3).map { ("s\($0)", Expression.call("array_length", subquery(.value(.integer(Int64($0)))))) }
-        #expect(harness.outcome([row, .select(few[0], few[1])]).isOK)
+        expect(harness.outcome([row, .select(few[0], few[1])]).isOK)
         // Results that are the same for all rows are kept for the whole pipeline.
         let many = (0..<20).map { ("s\($0)", Expression.call("array_length", subquery(.value(.integer(Int64($0)))))) }
-        #expect(harness.outcome([row, Stage("select", [.map(many)])]).status == .resourceExhausted)
+        expectEqual(harness.outcome([row, Stage("select", [.map(many)])]).status, .resourceExhausted)
         let dependent = (0..<20).map { ("s\($0)", Expression.call("array_length", subquery(.variable("v")))) }
         let bound = Stage("let", [.map([("v", .field("a"))])])
-        #expect(harness.outcome([row, bound, Stage("select", [.map(dependent)])]).status == .resourceExhausted)
+        expectEqual(harness.outcome([row, bound, Stage("select", [.map(dependent)])]).status, .resourceExhausted)
         // Results of other rows are not held: one after the other fits.
         let rows = Stage("literals", (0..<30).map { .map([("a", .value(.integer(Int64($0))))]) })
-        #expect(harness.outcome([rows, bound, .select(dependent[0])]).isOK)
+        expect(harness.outcome([rows, bound, .select(dependent[0])]).isOK)
     }
 
     @Test
@@ -469,17 +469,17 @@ struct HostilePipelineTests {
         let unnest = Stage("unnest", [.field("a"), .field("e")])
         let others = Stage("union", [.pipeline([row, unnest, .select(("e", .field("e")))])])
         let answer = try harness.execute(row, unnest, .select(("e", .field("e"))), others)
-        #expect(answer.rows.count == 6_000)
+        expectEqual(answer.rows.count, 6_000)
         // A sort of which few rows are wanted holds few.
         let first = try harness.execute(row, unnest, .select(("e", .field("e"))), .sort((.field("e"), true)), .limit(2))
-        #expect(first.rows == [["e": 2_999], ["e": 2_998]])
+        expectEqual(first.rows, [["e": 2_999], ["e": 2_998]])
         for stage in [
             Stage.sort((.field("e"), true)), .aggregate([("n", .call("count_distinct", .field("e")))]),
             .aggregate([("n", .call("array_agg_distinct", .field("e")))]),
             .aggregate([("n", .call("array_agg", .field("e")))]),
         ] {
             let refused = harness.outcome([row, unnest, .select(("e", .field("e"))), stage])
-            #expect(
+            expect(
                 refused.status == .resourceExhausted && refused.text.contains("stage \(stage.name)"), "\(refused.text)")
         }
     }
@@ -499,16 +499,14 @@ struct HostilePipelineTests {
         let grouped = harness.outcome([
             .collection("c"), .aggregate([("v", .call("sum", .field("n")))], by: [("n", .field("n"))]),
         ])
-        #expect(grouped.status == .resourceExhausted && grouped.text.contains("stage aggregate"), "\(grouped.text)")
+        expect(grouped.status == .resourceExhausted && grouped.text.contains("stage aggregate"), "\(grouped.text)")
         let all = harness.outcome([.collection("c"), .aggregate([("v", .call("array_agg", .field("t")))])])
-        #expect(all.status == .resourceExhausted && all.text.contains("stage aggregate"), "\(all.text)")
-        #expect(
-            try harness.execute(.collection("c"), .aggregate([("v", .call("sum", .field("n")))])).rows == [
-                ["v": 4_498_500]
-            ])
+        expect(all.status == .resourceExhausted && all.text.contains("stage aggregate"), "\(all.text)")
+        try expectEqual(
+            harness.execute(.collection("c"), .aggregate([("v", .call("sum", .field("n")))])).rows, [["v": 4_498_500]])
         let search = Stage("search", [], options: [("query", .call("document_matches", "word"))])
         let found = harness.outcome([.collection("c"), search])
-        #expect(found.status == .resourceExhausted && found.text.contains("search"), "\(found.text)")
+        expect(found.status == .resourceExhausted && found.text.contains("search"), "\(found.text)")
     }
 
     @Test
@@ -542,7 +540,7 @@ struct HostilePipelineTests {
         ]
         for (stages, place) in cases {
             let answer = harness.outcome(stages)
-            #expect(!answer.isOK && answer.text.contains(place), "\(answer.text)")
+            expect(!answer.isOK && answer.text.contains(place), "\(answer.text)")
         }
     }
 
@@ -565,11 +563,11 @@ struct HostilePipelineTests {
             .collection("c"), Stage("let", [.map([("x", .field("n"))])]), .select(("others", counted)),
         ]
         let answer = harness.outcome(joined)
-        #expect(answer.status == .resourceExhausted && answer.text.contains("subqueries"), "\(answer.text)")
-        #expect(harness.outcome([.collection("c"), .limit(3)] + joined.dropFirst()).isOK)
+        expect(answer.status == .resourceExhausted && answer.text.contains("subqueries"), "\(answer.text)")
+        expect(harness.outcome([.collection("c"), .limit(3)] + joined.dropFirst()).isOK)
         let elements = Expression.list((0..<1_100).map { .value(.integer($0)) })
         let each = Expression.call("scalar", .pipeline([Stage("literals", [.map([("a", .variable("e"))])])]))
-        #expect(harness.failure(.call("array_transform", elements, "e", each)).status == .resourceExhausted)
+        expectEqual(harness.failure(.call("array_transform", elements, "e", each)).status, .resourceExhausted)
     }
 
     @Test
@@ -577,7 +575,7 @@ struct HostilePipelineTests {
         let harness = try Harness()
         let long = Expression.call("string_repeat", "x", 10_000_000)
         let conditions = (0..<200).map { Expression.call("equal", .field("f\($0)"), long) }
-        #expect(try harness.execute(.collection("c"), .where(.call("and", conditions))).rows == [])
+        try expectEqual(harness.execute(.collection("c"), .where(.call("and", conditions))).rows, [])
     }
 
     @Test
@@ -611,7 +609,7 @@ struct HostilePipelineTests {
             let answer = harness.call(
                 .executePipeline, ExecutePipelineRequest(database: Harness.database, pipeline: damaged))
             let isExpected = [.ok, .invalidArgument, .unimplemented, .resourceExhausted].contains(answer.status)
-            #expect(isExpected, "\(answer.text)")
+            expect(isExpected, "\(answer.text)")
         }
     }
 }

@@ -135,23 +135,23 @@ struct QueryAgreementTests {
             let expected = try paths(harness, query)
             let same = try harness.execute(
                 structuredPipeline([source] + stages(query, order, isOrdered: true)))
-            #expect(same.paths.map { $0 ?? "" } == expected, "\(query)")
+            expectEqual(same.paths.map { $0 ?? "" }, expected, "\(query)")
             // A stage that changes nothing keeps the rest from the planner.
             let unplanned = try harness.execute(
                 structuredPipeline(
                     [source, Stage("remove_fields", [.field("no_such")])] + stages(query, order, isOrdered: true)))
-            #expect(unplanned.paths.map { $0 ?? "" } == expected, "\(query)")
+            expectEqual(unplanned.paths.map { $0 ?? "" }, expected, "\(query)")
             (query.offset, query.limit) = (0, nil)
             let all = Set(try paths(harness, query))
             let unordered = try harness.execute(structuredPipeline([source] + stages(query, order, isOrdered: false)))
-            #expect(Set(unordered.paths.map { $0 ?? "" }) == all && unordered.paths.count == all.count, "\(query)")
+            expect(Set(unordered.paths.map { $0 ?? "" }) == all && unordered.paths.count == all.count, "\(query)")
             let some = try harness.execute(
                 structuredPipeline([source] + stages(query, order, isOrdered: false) + [.limit(2)]))
-            #expect(
+            expect(
                 some.paths.count == min(2, all.count) && some.paths.allSatisfy { all.contains($0 ?? "") }, "\(query)")
             compared += 1
         }
-        #expect(compared > 30)
+        expect(compared > 30)
     }
 
     @Test
@@ -183,7 +183,7 @@ struct QueryAgreementTests {
         ).rows[0]
         for total in totals {
             let value = try Value(wire: total.value.span)
-            #expect(row[total.alias].map { ValueOrder.equal($0, value) } == true, "\(total.alias)")
+            expectEqual(row[total.alias].map { ValueOrder.equal($0, value) }, true, "\(total.alias)")
         }
     }
 }

@@ -6,6 +6,7 @@ import FirestoreJSON
 import FirestoreMessages
 import Foundation
 import ServiceTestSupport
+import TestSupport
 import Testing
 
 /// One request of the suite.
@@ -56,28 +57,28 @@ struct RequestReplayTests {
             served += 1
             if request.hasExpectation, !Self.open.contains(request.name) { try check(answer, request) }
         }
-        #expect(served >= Self.servedMin, "\(served) are served, not these: \(refused.joined(separator: "\n"))")
+        expect(served >= Self.servedMin, "\(served) are served, not these: \(refused.joined(separator: "\n"))")
     }
 
     private func check(_ answer: TestAnswer, _ request: RecordedRequest) throws {
         if let text = request.errorText {
-            #expect(answer.status == .invalidArgument, "\(request.name)")
-            #expect(answer.text.contains(text), "\(request.name): \(answer.text)")
+            expectEqual(answer.status, .invalidArgument, "\(request.name)")
+            expect(answer.text.contains(text), "\(request.name): \(answer.text)")
             return
         }
-        #expect(answer.isOK, "\(request.name): \(answer.text)")
+        expect(answer.isOK, "\(request.name): \(answer.text)")
         var rows: [MapValue] = []
         for bytes in answer.messages {
             for result in try ExecutePipelineResponse(wire: bytes.byteSpan).results {
                 rows.append(try MapValue(documentBytes: result.fields.byteSpan))
             }
         }
-        if let count = request.count { #expect(rows.count == count, "\(request.name)") }
+        if let count = request.count { expectEqual(rows.count, count, "\(request.name)") }
         guard !request.rows.isEmpty else { return }
-        #expect(rows.count == request.rows.count, "\(request.name): \(rows)")
+        expectEqual(rows.count, request.rows.count, "\(request.name): \(rows)")
         for (row, expected) in zip(rows, request.rows) {
             let isSame = Self.isSame(.map(row), .map(expected), within: request.tolerance)
-            #expect(isSame, "\(request.name): \(row) is not \(expected)")
+            expect(isSame, "\(request.name): \(row) is not \(expected)")
         }
     }
 

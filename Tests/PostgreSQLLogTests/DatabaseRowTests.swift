@@ -45,29 +45,29 @@ struct DatabaseRowTests {
         let session = try PostgreSQLSession(address: server.address)
         defer { session.close() }
         try prepare(session)
-        #expect(try row(session) == DatabaseRow(store: "a"))
+        try expectEqual(row(session), DatabaseRow(store: "a"))
         let before = try session.run(StoreTables.databasesMark)
-        #expect(try levels(session) == [2, 2])
-        #expect(try !begins("a", session))
-        #expect(try begins("b", session))
-        #expect(try !begins("b", session))
-        #expect(try levels(session) == [3, 3])
-        #expect(try row(session) == DatabaseRow(store: "a", movingTo: "b", generation: 1))
-        #expect(try session.run(StoreTables.databasesMark).first?.columns != before.first?.columns)
+        try expectEqual(levels(session), [2, 2])
+        try expect(!begins("a", session))
+        try expect(begins("b", session))
+        try expect(!begins("b", session))
+        try expectEqual(levels(session), [3, 3])
+        try expectEqual(row(session), DatabaseRow(store: "a", movingTo: "b", generation: 1))
+        try expect(session.run(StoreTables.databasesMark).first?.columns != before.first?.columns)
         try session.run(StoreTables.noting(name, generation: 1, documents: 7, note: "it waits"))
         try session.run(StoreTables.noting(name, generation: 2, documents: 8, note: ""))
         let moves = StoreTables.moveRows(try session.run(StoreTables.moves))
-        #expect(moves.map(\.documents) == [7] && moves.first?.note == "it waits")
+        expect(moves.map(\.documents) == [7] && moves.first?.note == "it waits")
 
-        #expect(try !isDone(StoreTables.announcingRelease(name, generation: 2), session))
-        #expect(try !isDone(StoreTables.recordingMove(name, generation: 2), session))
-        #expect(try isDone(StoreTables.announcingRelease(name, generation: 1), session))
-        #expect(try isDone(StoreTables.announcingRelease(name, generation: 1), session))
-        #expect(try !isDone(StoreTables.givingUp(name, generation: 1, note: ""), session))
-        #expect(try isDone(StoreTables.recordingMove(name, generation: 1), session))
-        #expect(try !isDone(StoreTables.recordingMove(name, generation: 1), session))
-        #expect(try row(session) == DatabaseRow(store: "b", generation: 1))
-        #expect(try session.run(StoreTables.moves).isEmpty)
+        try expect(!isDone(StoreTables.announcingRelease(name, generation: 2), session))
+        try expect(!isDone(StoreTables.recordingMove(name, generation: 2), session))
+        try expect(isDone(StoreTables.announcingRelease(name, generation: 1), session))
+        try expect(isDone(StoreTables.announcingRelease(name, generation: 1), session))
+        try expect(!isDone(StoreTables.givingUp(name, generation: 1, note: ""), session))
+        try expect(isDone(StoreTables.recordingMove(name, generation: 1), session))
+        try expect(!isDone(StoreTables.recordingMove(name, generation: 1), session))
+        try expectEqual(row(session), DatabaseRow(store: "b", generation: 1))
+        try expect(session.run(StoreTables.moves).isEmpty)
     }
 
     @Test
@@ -75,20 +75,20 @@ struct DatabaseRowTests {
         let session = try PostgreSQLSession(address: server.address)
         defer { session.close() }
         try prepare(session)
-        #expect(try begins("b", session))
-        #expect(try !isDone(StoreTables.givingUp(name, generation: 0, note: ""), session))
-        #expect(try isDone(StoreTables.givingUp(name, generation: 1, note: "no more"), session))
-        #expect(try row(session) == DatabaseRow(store: "a", generation: 2))
+        try expect(begins("b", session))
+        try expect(!isDone(StoreTables.givingUp(name, generation: 0, note: ""), session))
+        try expect(isDone(StoreTables.givingUp(name, generation: 1, note: "no more"), session))
+        try expectEqual(row(session), DatabaseRow(store: "a", generation: 2))
         for late in [
             StoreTables.announcingRelease(name, generation: 1), StoreTables.recordingMove(name, generation: 1),
             StoreTables.givingUp(name, generation: 1, note: ""),
-        ] { #expect(try !isDone(late, session)) }
-        #expect(try begins("b", session))
-        #expect(try row(session) == DatabaseRow(store: "a", movingTo: "b", generation: 3))
+        ] { try expect(!isDone(late, session)) }
+        try expect(begins("b", session))
+        try expectEqual(row(session), DatabaseRow(store: "a", movingTo: "b", generation: 3))
         // The stores know of a later move than the table.
-        #expect(try isDone(StoreTables.givingUp(name, generation: 3, note: ""), session))
-        #expect(try session.run(StoreTables.moving(name, to: "b", after: 7)).first?.number(0) == 1)
-        #expect(try row(session) == DatabaseRow(store: "a", movingTo: "b", generation: 8))
+        try expect(isDone(StoreTables.givingUp(name, generation: 3, note: ""), session))
+        try expectEqual(session.run(StoreTables.moving(name, to: "b", after: 7)).first?.number(0), 1)
+        try expectEqual(row(session), DatabaseRow(store: "a", movingTo: "b", generation: 8))
     }
 
     @Test
@@ -103,21 +103,21 @@ struct DatabaseRowTests {
                     INSERT INTO hearth.databases VALUES ('\(name)', 'a');
                     """))
         try prepare(session)
-        #expect(try row(session) == DatabaseRow(store: "a"))
-        #expect(try begins("b", session))
+        try expectEqual(row(session), DatabaseRow(store: "a"))
+        try expect(begins("b", session))
         // A store of level 3 takes new databases, and says again that it shares.
         let tables = StoreTables(name: "a", advertised: "")
-        #expect(try isDone(tables.sharing(in: 9), session))
-        #expect(try levels(session) == [3, 3])
-        #expect(try session.run(StoreTables.sharingCount(of: ["a", "b"])).first?.number(0) == 2)
+        try expect(isDone(tables.sharing(in: 9), session))
+        try expectEqual(levels(session), [3, 3])
+        try expectEqual(session.run(StoreTables.sharingCount(of: ["a", "b"])).first?.number(0), 2)
         let other = "projects/p/databases/other"
         let needed = UInt64(name.utf8.count + 100 + other.utf8.count + 100)
         for (count, bytes, isAdded) in [(1, 1_000, false), (2, needed - 1, false), (2, needed, true)] {
             let limits = DatabaseLimits(count: UInt64(count), bytes: bytes, bytesEach: 100)
             try session.run(StoreTables.adding(other, to: ["a", "b"], of: ["a", "b"], limits))
-            #expect(try session.run(StoreTables.store(of: other)).isEmpty == !isAdded)
+            try expectEqual(session.run(StoreTables.store(of: other)).isEmpty, !isAdded)
         }
-        #expect(try session.run(StoreTables.store(of: "projects/p/databases/other")).first?.text(0) == "b")
+        try expectEqual(session.run(StoreTables.store(of: "projects/p/databases/other")).first?.text(0), "b")
     }
 
     @Test
@@ -126,7 +126,7 @@ struct DatabaseRowTests {
         defer { session.close() }
         try prepare(session)
         try session.run(StoreTables(name: "c", advertised: "").adoption(.random(), timeline: 1, ceiling: 0))
-        for store in ["c", "nowhere"] { #expect(try !begins(store, session)) }
-        #expect(try row(session) == DatabaseRow(store: "a"))
+        for store in ["c", "nowhere"] { try expect(!begins(store, session)) }
+        try expectEqual(row(session), DatabaseRow(store: "a"))
     }
 }

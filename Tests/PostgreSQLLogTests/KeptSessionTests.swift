@@ -23,23 +23,23 @@ struct KeptSessionTests {
             prepared += 1
             try session.run(SQLStatement(script: "SET lock_timeout = 1234"))
         }
-        #expect(!kept.isOpen && kept.number == 0)
+        expect(!kept.isOpen && kept.number == 0)
         let first = try process(of: kept)
-        #expect(try process(of: kept) == first)
+        try expectEqual(process(of: kept), first)
         struct Other: Error {}
         #expect(throws: Other.self) { try kept.use { _ in throw Other() } }
-        #expect(try process(of: kept) == first)
-        #expect(kept.isOpen && kept.number == 1 && prepared == 1)
+        try expectEqual(process(of: kept), first)
+        expect(kept.isOpen && kept.number == 1 && prepared == 1)
 
         #expect(throws: SQLFailure.self) { try kept.run(SQLStatement("SELECT 1 / 0")) }
-        #expect(!kept.isOpen)
-        #expect(try process(of: kept) != first)
-        #expect(try kept.run(SQLStatement("SHOW lock_timeout")).first?.text(0) == "1234ms")
-        #expect(kept.number == 2 && prepared == 2)
+        expect(!kept.isOpen)
+        try expect(process(of: kept) != first)
+        try expectEqual(kept.run(SQLStatement("SHOW lock_timeout")).first?.text(0), "1234ms")
+        expect(kept.number == 2 && prepared == 2)
         kept.close()
-        #expect(!kept.isOpen)
+        expect(!kept.isOpen)
         _ = try process(of: kept)
-        #expect(kept.number == 3)
+        expectEqual(kept.number, 3)
     }
 
     @Test
@@ -58,20 +58,20 @@ struct KeptSessionTests {
         let first = try #require(try process(of: kept))
         try other.run(SQLStatement("SELECT pg_terminate_backend(\(first), 10000)"))
         other.close()
-        #expect(kept.isOpen)
+        expect(kept.isOpen)
         #expect(throws: SQLFailure.self) { try add() }
-        #expect(executed == 2)
+        expectEqual(executed, 2)
         try add()
-        #expect(try kept.run(SQLStatement("SELECT count(*) FROM counted")).first?.number(0) == 2)
+        try expectEqual(kept.run(SQLStatement("SELECT count(*) FROM counted")).first?.number(0), 2)
 
         server.stop(SIGQUIT)
         #expect(throws: SQLFailure.self) { try add() }
         let failure = #expect(throws: SQLFailure.self) { try add() }
-        #expect(failure?.isConnectionLost == true)
-        #expect(executed == 4)
+        expectEqual(failure?.isConnectionLost, true)
+        expectEqual(executed, 4)
         try server.start()
         try add()
-        #expect(executed == 5)
+        expectEqual(executed, 5)
     }
 
     @Test
@@ -80,33 +80,33 @@ struct KeptSessionTests {
         let address = "postgresql://hearth@127.0.0.1:\(silent),\(server.place)/postgres"
         for milliseconds: UInt64 in [5_000, 60_000, 60_000] {
             let session = try PostgreSQLSession(address: address, withinMilliseconds: milliseconds)
-            #expect(try session.run(Self.process).count == 1)
+            try expectEqual(session.run(Self.process).count, 1)
             session.close()
         }
-        #expect(DatabaseHosts[address]?.options.last?.1 == "\(server.port),\(silent)")
+        expectEqual(DatabaseHosts[address]?.options.last?.1, "\(server.port),\(silent)")
     }
 
     @Test
     func `Hosts are tried in the order of the address, from the one on that was connected to last`() throws {
         var hosts = try #require(DatabaseHosts(names: "a,b,c", addresses: "", ports: "5433"))
         func order() -> [String] { hosts.options.map { "\($0.0) \($0.1)" } }
-        #expect(order() == ["host a,b,c", "port 5433,5433,5433"])
+        expectEqual(order(), ["host a,b,c", "port 5433,5433,5433"])
         hosts.note(.connected, host: "b", port: "5433")
-        #expect(order() == ["host b,c,a", "port 5433,5433,5433"])
+        expectEqual(order(), ["host b,c,a", "port 5433,5433,5433"])
         hosts.note(.silent, host: "c", port: "5433")
-        #expect(order() == ["host a,b,c", "port 5433,5433,5433"])
+        expectEqual(order(), ["host a,b,c", "port 5433,5433,5433"])
         hosts.note(.silent, host: "c", port: "5433")
         hosts.note(.connected, host: "elsewhere", port: "5433")
-        #expect(order() == ["host a,b,c", "port 5433,5433,5433"])
+        expectEqual(order(), ["host a,b,c", "port 5433,5433,5433"])
 
         hosts = try #require(DatabaseHosts(names: "", addresses: "10.0.0.1,10.0.0.2", ports: "1,2"))
         hosts.note(.silent, host: "10.0.0.1", port: "1")
-        #expect(order() == ["hostaddr 10.0.0.2,10.0.0.1", "port 2,1"])
+        expectEqual(order(), ["hostaddr 10.0.0.2,10.0.0.1", "port 2,1"])
         hosts = try #require(DatabaseHosts(names: "a,a", addresses: "10.0.0.1,10.0.0.2", ports: "1,2"))
         hosts.note(.connected, host: "a", port: "2")
-        #expect(order() == ["host a,a", "hostaddr 10.0.0.2,10.0.0.1", "port 2,1"])
-        #expect(DatabaseHosts(names: "a", addresses: "", ports: "1") == nil)
-        #expect(DatabaseHosts(names: "a,b", addresses: "", ports: "1,2,3") == nil)
+        expectEqual(order(), ["host a,a", "hostaddr 10.0.0.2,10.0.0.1", "port 2,1"])
+        expectNil(DatabaseHosts(names: "a", addresses: "", ports: "1"))
+        expectNil(DatabaseHosts(names: "a,b", addresses: "", ports: "1,2,3"))
     }
 
     @Test
@@ -116,10 +116,10 @@ struct KeptSessionTests {
             try session.run(SQLStatement(isBroken ? "SELECT broken" : "SELECT 1"))
         }
         #expect(throws: SQLFailure.self) { try kept.use { _ in Issue.record("it is used") } }
-        #expect(!kept.isOpen && kept.number == 0)
+        expect(!kept.isOpen && kept.number == 0)
         isBroken = false
         _ = try process(of: kept)
-        #expect(kept.number == 1)
+        expectEqual(kept.number, 1)
     }
 
     @Test
@@ -136,8 +136,8 @@ struct KeptSessionTests {
         let failure = #expect(throws: SQLFailure.self) {
             try session.run(SQLStatement("INSERT INTO counted SELECT warned()"))
         }
-        #expect(failure?.isConnectionLost == true)
-        #expect(try session.run(SQLStatement("SELECT warned()")).first?.number(0) == 1)
-        #expect(try session.run(SQLStatement("SELECT count(*) FROM counted")).first?.number(0) == 1)
+        expectEqual(failure?.isConnectionLost, true)
+        try expectEqual(session.run(SQLStatement("SELECT warned()")).first?.number(0), 1)
+        try expectEqual(session.run(SQLStatement("SELECT count(*) FROM counted")).first?.number(0), 1)
     }
 }

@@ -24,7 +24,7 @@ struct LeaseRowsTests {
         var found: [String: StoreRow] = [:]
         for row in try session.run(StoreTables.rows(statements)) {
             let name = row.text(StoreTables.rowsNameColumn)
-            #expect(found[name] == nil)
+            expectNil(found[name])
             found[name] = StoreRow([SQLRow(columns: Array(row.columns.prefix(StoreTables.rowsNameColumn)))])
         }
         return found
@@ -46,12 +46,12 @@ struct LeaseRowsTests {
         }
         answer(8, 1, other, isDone: false)
         answer(9, 2, own, isDone: true)
-        #expect(state.figures.epoch == 9)
+        expectEqual(state.figures.epoch, 9)
         // The standby that has taken over lacks the last two epochs.
         answer(7, 1, other, isDone: false)
         answer(7, 1, other, isDone: false)
         answer(8, 2, own, isDone: true)
-        #expect(state.figures.epoch == 8)
+        expectEqual(state.figures.epoch, 8)
     }
 
     @Test
@@ -59,10 +59,10 @@ struct LeaseRowsTests {
         let names = ["a", "b", "c", "d"]
         let identities = try names.map { try makeStore(server, $0) }
         let observed = try rows(names.map { (tables($0), .observe) } + [(tables("missing"), .observe)])
-        #expect(observed.count == 4)
+        expectEqual(observed.count, 4)
         for (name, identity) in zip(names, identities) {
             let row = try #require(observed[name])
-            #expect(row.lease.store == identity && row.lease.epoch == Epoch(1) && row.timeline == 7 && !row.isDone)
+            expect(row.lease.store == identity && row.lease.epoch == Epoch(1) && row.timeline == 7 && !row.isDone)
         }
         // Identities have any bits.
         let holder = ServerIdentity(high: .max - 5, low: 1 << 63)
@@ -76,16 +76,16 @@ struct LeaseRowsTests {
             (tables("d"), .observe),
         ]
         let claimed = try rows(statements)
-        #expect(claimed.count == 4)
+        expectEqual(claimed.count, 4)
         let row = try #require(claimed["a"])
-        #expect(row.isDone && row.lease.epoch == Epoch(2) && row.lease.holder == holder && row.address == "test:1")
+        expect(row.isDone && row.lease.epoch == Epoch(2) && row.lease.holder == holder && row.address == "test:1")
         for name in ["b", "c", "d"] {
             let row = try #require(claimed[name])
-            #expect(!row.isDone && row.lease == observed[name]?.lease && row.address.isEmpty)
+            expect(!row.isDone && row.lease == observed[name]?.lease && row.address.isEmpty)
         }
         try locking.run(SQLStatement("ROLLBACK"))
         let again = try rows(statements)
-        #expect(again["c"]?.isDone == true && again["a"]?.isDone == false && again["a"]?.lease == row.lease)
+        expect(again["c"]?.isDone == true && again["a"]?.isDone == false && again["a"]?.lease == row.lease)
     }
 
     @Test
@@ -112,20 +112,20 @@ struct LeaseRowsTests {
                 table: 0, from: max(sequence, 1), skipsFirst: sequence > 0, rowsMax: rowsMax, bytesMax: bytesMax)
             let after = sequence == 0 ? LogPlace.start : places[Int(sequence) - 1]
             let found = try session.run(statement)
-            #expect(rows.add(found, after: after, store: store, rowsMax: rowsMax, bytesMax: bytesMax) == nil)
+            expectNil(rows.add(found, after: after, store: store, rowsMax: rowsMax, bytesMax: bytesMax))
             return rows
         }
         func sequences(_ rows: LogRows) -> [UInt64] { rows.groups.map(\.header.sequence) }
         let all = try read(after: 0, rowsMax: 128, bytesMax: .max)
-        #expect(sequences(all) == [1, 2, 3, 4, 5] && !all.isCut && all.groups[0].derived == [1])
+        expect(sequences(all) == [1, 2, 3, 4, 5] && !all.isCut && all.groups[0].derived == [1])
         // They have so many bytes.
-        #expect(try read(after: 0, rowsMax: 128, bytesMax: 2_110).isCut)
-        #expect(try !read(after: 0, rowsMax: 128, bytesMax: 2_111).isCut)
-        #expect(sequences(try read(after: 0, rowsMax: 128, bytesMax: 900)) == [1])
-        #expect(sequences(try read(after: 0, rowsMax: 128, bytesMax: 901)) == [1, 2])
+        try expect(read(after: 0, rowsMax: 128, bytesMax: 2_110).isCut)
+        try expect(!read(after: 0, rowsMax: 128, bytesMax: 2_111).isCut)
+        expectEqual(sequences(try read(after: 0, rowsMax: 128, bytesMax: 900)), [1])
+        expectEqual(sequences(try read(after: 0, rowsMax: 128, bytesMax: 901)), [1, 2])
         let rest = try read(after: 1, rowsMax: 128, bytesMax: 700)
-        #expect(sequences(rest) == [2, 3] && rest.placeHash == places[0].hash && rest.isCut)
-        #expect(sequences(try read(after: 1, rowsMax: 3, bytesMax: .max)) == [2, 3])
-        #expect(sequences(try read(after: 5, rowsMax: 128, bytesMax: 1)) == [])
+        expect(sequences(rest) == [2, 3] && rest.placeHash == places[0].hash && rest.isCut)
+        expectEqual(sequences(try read(after: 1, rowsMax: 3, bytesMax: .max)), [2, 3])
+        expectEqual(sequences(try read(after: 5, rowsMax: 128, bytesMax: 1)), [])
     }
 }

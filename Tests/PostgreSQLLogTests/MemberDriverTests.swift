@@ -46,22 +46,22 @@ struct MemberDriverTests {
         // Three rows.
         try first.append(String(repeating: "large", count: 260_000), version: 21)
         try second.waitFor(21)
-        #expect(second.host.state.groups == first.host.state.groups)
-        #expect(second.host.state.leader == "first:1")
+        expectEqual(second.host.state.groups, first.host.state.groups)
+        expectEqual(second.host.state.leader, "first:1")
         try waitUntil("the closed time arrives") { second.host.state.closed == 21 }
-        #expect(!second.driver.state.isLeading)
+        expect(!second.driver.state.isLeading)
 
         first.driver.stop()
         #expect(throws: StorageError.self) { try first.append("late", version: 22) }
         try second.waitUntilLeading()
         let lowest = try #require(second.host.state.lowest)
-        #expect(lowest >= 21)
+        expect(lowest >= 21)
         try second.append("more", version: lowest + 1)
         second.driver.stop()
         // A member that begins with nothing gets the whole log.
         let third = try member("third:3")
         try third.waitFor(22)
-        #expect(third.host.state.groups == second.host.state.groups)
+        expectEqual(third.host.state.groups, second.host.state.groups)
         third.driver.stop()
     }
 
@@ -92,13 +92,13 @@ struct MemberDriverTests {
         try waitUntil("the member has found its way back") { first.driver.state.holdsLease }
         mustStop.store(true, ordering: .relaxed)
         try done.wait(until: "the last append has ended")
-        #expect(first.host.state.restarts.isEmpty)
+        expect(first.host.state.restarts.isEmpty)
         let groups = first.host.state.groups
         first.driver.stop()
         let second = try member("second:2")
         try second.waitFor(groups.count)
         try second.waitUntilLeading()
-        #expect(second.host.state.groups == groups)
+        expectEqual(second.host.state.groups, groups)
         second.driver.stop()
     }
 
@@ -124,17 +124,17 @@ struct MemberDriverTests {
         }
         func events(_ name: String) -> [String] { first.host.state.events.filter { $0.hasPrefix(name) } }
         try waitUntil("commits are refused: \(events(""))") { !events("away").isEmpty }
-        #expect(first.driver.state.holdsLease)
+        expect(first.driver.state.holdsLease)
         // Once a minute.
         let most = 1 + (SystemClock.monotonicMilliseconds() - began) / 60_000
         for name in ["statementRefused", "outcomeUnknown", "connectionLost"] {
-            #expect((1...most).contains(UInt64(events(name).count)), "\(events(""))")
+            expect((1...most).contains(UInt64(events(name).count)), "\(events(""))")
         }
-        #expect(events("statementRefused").allSatisfy { $0.contains("No space left on device") })
+        expect(events("statementRefused").allSatisfy { $0.contains("No space left on device") })
         try session.run(SQLStatement(script: "DROP TRIGGER full_disk ON hearth.log_main_0"))
         try outcome.wait { $0 }.get()
         try waitUntil("commits are taken: \(events(""))") { !events("back").isEmpty }
-        #expect(first.host.state.restarts.isEmpty)
+        expect(first.host.state.restarts.isEmpty)
         first.driver.stop()
     }
 
@@ -149,9 +149,9 @@ struct MemberDriverTests {
         try session.run(SQLStatement("UPDATE hearth.stores SET epoch = epoch + 1, holder_high = 1, holder_low = 1"))
         #expect(throws: StorageError.self) { try first.append("two", version: 2) }
         try waitUntil("the first restarts") { first.host.state.restarts == [.deposed] }
-        #expect(!first.driver.state.holdsLease)
+        expect(!first.driver.state.holdsLease)
         let rows = try session.run(SQLStatement("SELECT count(*) FROM hearth.log_main_0"))
-        #expect(rows.first?.number(0) == 1)
+        expectEqual(rows.first?.number(0), 1)
         first.driver.stop()
     }
 
@@ -207,13 +207,13 @@ struct MemberDriverTests {
                 found += next
                 reached = try #require(FollowedVersions.last(next))
             }
-            #expect(found == Array(records[Int(version / 2)...].joined()), "after \(version)")
-            #expect(try read(member, after: 40, bytesMax: 100).isEmpty)
+            expectEqual(found, Array(records[Int(version / 2)...].joined()), "after \(version)")
+            try expect(read(member, after: 40, bytesMax: 100).isEmpty)
         }
         for version: UInt64 in [0, 1, 2, 11, 22, 23, 24, 25, 39] {
             for member in [first, second] { try expectAll(member, after: version) }
         }
-        #expect(try second.driver.recordsStart() == .zero)
+        try expectEqual(second.driver.recordsStart(), .zero)
         for member in [first, second] { member.driver.stop() }
 
         let session = try PostgreSQLSession(address: server.address)
@@ -224,14 +224,14 @@ struct MemberDriverTests {
                 [.number(place.hash)]))
         try session.run(SQLStatement("ALTER TABLE hearth.log_main_0 RENAME TO log_main_1"))
         try session.run(SQLStatement("DELETE FROM hearth.log_main_1 WHERE sequence < 12"))
-        #expect(try second.driver.recordsStart() == CommitVersion(microseconds: 24))
-        #expect(try LogLookup.place(before: 25, second.driver.settings.tables, session).sequence == 12)
+        try expectEqual(second.driver.recordsStart(), CommitVersion(microseconds: 24))
+        try expectEqual(LogLookup.place(before: 25, second.driver.settings.tables, session).sequence, 12)
         let error = #expect(throws: StorageError.self) { try read(second, after: 11, bytesMax: 100) }
-        #expect(error?.code == .versionTooOld)
+        expectEqual(error?.code, .versionTooOld)
         server.stop(SIGQUIT)
         let away = #expect(throws: StorageError.self) { try read(second, after: 11, bytesMax: 100) }
-        #expect(away?.code == .inputOutput)
-        #expect(try read(second, after: 24, bytesMax: 1) == records[12])
+        expectEqual(away?.code, .inputOutput)
+        try expectEqual(read(second, after: 24, bytesMax: 1), records[12])
     }
 
     @Test
@@ -246,25 +246,25 @@ struct MemberDriverTests {
         for number: UInt64 in 4...5 { try first.append("group \(number)", version: number) }
         try second.waitFor(5)
         let sent = try #require(first.driver.durableGroups(after: place, bytesMax: 1))
-        #expect(sent.end.sequence == 4)
+        expectEqual(sent.end.sequence, 4)
         let more = try #require(first.driver.durableGroups(after: sent.end, bytesMax: 1 << 20))
-        #expect(first.driver.durableGroups(after: more.end, bytesMax: 1)?.bytes.isEmpty == true)
+        expectEqual(first.driver.durableGroups(after: more.end, bytesMax: 1)?.bytes.isEmpty, true)
         let strange = SharedLogPlace(store: store, sequence: 3, hash: 1)
-        #expect(first.driver.durableGroups(after: strange, bytesMax: 1) == nil)
+        expectNil(first.driver.durableGroups(after: strange, bytesMax: 1))
 
         let third = try member("third:3", place: LogPlace(sequence: 3, hash: place.hash, version: 3))
         server.stop(SIGQUIT)
         // The fifth group alone does not continue what the third one has.
         let groups = try #require(LoggedGroup.decode(sent.bytes + more.bytes, of: store))
-        #expect(!third.receive(Array(groups.dropFirst()), after: 4, closed: 9) || third.host.state.groups.count == 2)
+        expect(!third.receive(Array(groups.dropFirst()), after: 4, closed: 9) || third.host.state.groups.count == 2)
         if third.host.state.groups.isEmpty {
             // A time that was sent after groups that were refused is not closed.
-            #expect(!third.receive([], after: 5, closed: 9))
-            #expect(third.host.state.closed == 0)
-            #expect(third.receive(groups, after: 3, closed: 9))
+            expect(!third.receive([], after: 5, closed: 9))
+            expectEqual(third.host.state.closed, 0)
+            expect(third.receive(groups, after: 3, closed: 9))
         }
-        #expect(third.host.state.groups == Array(first.host.state.groups.suffix(2)))
-        #expect(third.host.state.closed == 9)
+        expectEqual(third.host.state.groups, Array(first.host.state.groups.suffix(2)))
+        expectEqual(third.host.state.closed, 9)
         for member in [first, second, third] { member.driver.stop() }
     }
 
@@ -291,13 +291,13 @@ struct MemberDriverTests {
         send(3..<3, closed: 3)
         send(3..<6, closed: 0)
         send(6..<6, closed: 9)
-        #expect(second.host.state.groups.count == 2 && second.host.state.closed == 0)
+        expect(second.host.state.groups.count == 2 && second.host.state.closed == 0)
         second.host.release()
         _ = outcomes.wait { $0.count == 5 ? true : nil }
-        #expect(outcomes.withLock { $0 } == [true, true, true, true, true])
-        #expect(second.host.state.groups == first.host.state.groups)
-        #expect(second.host.state.applications == 2)
-        #expect(second.host.state.closed == 9)
+        expectEqual(outcomes.withLock { $0 }, [true, true, true, true, true])
+        expectEqual(second.host.state.groups, first.host.state.groups)
+        expectEqual(second.host.state.applications, 2)
+        expectEqual(second.host.state.closed, 9)
         for member in [first, second] { member.driver.stop() }
     }
 
@@ -360,7 +360,7 @@ struct MemberDriverTests {
         try waitUntil("the second one has read the group, and waits for the standby") {
             try waiting("INSERT INTO hearth.servers")
         }
-        #expect(second.host.state.groups.count == 1)
+        expectEqual(second.host.state.groups.count, 1)
         try setStandby("")
         try second.waitFor(2)
         second.driver.stop()
@@ -390,11 +390,11 @@ struct MemberDriverTests {
         try waitUntil("it is reported: \(second.host.state.events)") { second.host.state.events.contains(taken) }
         first.driver.stop()
         try second.waitUntilLeading()
-        #expect(second.host.state.events.count { $0 == taken } == 1)
+        expectEqual(second.host.state.events.count { $0 == taken }, 1)
         second.driver.stop()
         let third = try member("same:1")
         try third.waitUntilLeading()
-        #expect(!third.host.state.events.contains(taken))
+        expect(!third.host.state.events.contains(taken))
         third.driver.stop()
     }
 
@@ -416,11 +416,11 @@ struct MemberDriverTests {
         try waitUntil("the damage is reported: \(second.host.state.events)") {
             second.host.state.events.contains { $0.contains("group 2 lacks pieces") } || second.host.state.closed > 0
         }
-        #expect(second.host.state.closed < 2 && second.host.state.lowest == nil)
+        expect(second.host.state.closed < 2 && second.host.state.lowest == nil)
         second.driver.stop()
         let reader = LogReader(session, second.driver.settings.tables, of: store, after: .start)
         let error = #expect(throws: StorageError.self) { while try !reader.next().isEmpty {} }
-        #expect(error?.code == .corrupt)
+        expectEqual(error?.code, .corrupt)
     }
 
     /// The connections of all members end, as when a standby takes the place of the primary.
@@ -446,12 +446,12 @@ struct MemberDriverTests {
             leader.host.state.events.count { $0.contains("connected(\"log\")") } > 1
         }
         try leader.append("group 3", version: 3)
-        #expect(leader.host.state.restarts.isEmpty)
+        expect(leader.host.state.restarts.isEmpty)
         // A standby that lacks the group has taken over.
         try session.run(SQLStatement("DELETE FROM hearth.log_main_0 WHERE sequence = 3"))
         try endConnections(session)
         try waitUntil("it restarts: \(leader.host.state.events)") { leader.host.state.restarts == [.deposed] }
-        #expect(leader.driver.state.figures.reached.sequence == 3)
+        expectEqual(leader.driver.state.figures.reached.sequence, 3)
         leader.driver.stop()
     }
 
@@ -470,7 +470,7 @@ struct MemberDriverTests {
         #expect(throws: StorageError.self) { try leader.append("one", version: 1) }
         try waitUntil("it restarts: \(leader.host.state.events)") { leader.host.state.restarts == [.deposed] }
         let isGone = try session.run(SQLStatement("SELECT to_regclass('hearth.log_main_0') IS NULL"))
-        #expect(isGone.first?.number(0) == 1)
+        expectEqual(isGone.first?.number(0), 1)
         leader.driver.stop()
     }
 
@@ -500,7 +500,7 @@ struct MemberDriverTests {
         // It has what the other one cannot read.
         let third = try member("third:3", place: end)
         try waitUntil("third leads: \(second.host.state.events)") { third.driver.state.holdsLease }
-        #expect(second.host.state.events.contains { $0.contains("claimGivenUp") })
+        expect(second.host.state.events.contains { $0.contains("claimGivenUp") })
         try waitUntil("its role says why") { second.driver.state.figures.role == "cannot read the log" }
         // It can read what is whole.
         try session.run(SQLStatement("DELETE FROM hearth.log_main_0 WHERE sequence = 3"))
@@ -527,8 +527,8 @@ struct MemberDriverTests {
             return try session.run(StoreTables.servers(of: ["main"])).map { $0.text(0) }.sorted()
         }
         try waitUntil("its role says why") { second.driver.state.figures.role == "its clock is wrong" }
-        #expect(try candidates() == ["first:1"])
-        #expect(try session.run(StoreTables.servers(ofEach: ["main"])).map { $0.text(1) } == ["first:1"])
+        try expectEqual(candidates(), ["first:1"])
+        try expectEqual(session.run(StoreTables.servers(ofEach: ["main"])).map { $0.text(1) }, ["first:1"])
         difference.store(0, ordering: .relaxed)
         try waitUntil("it can lead") { try candidates() == ["first:1", "second:2"] }
         for member in [first, second] { member.driver.stop() }
@@ -551,9 +551,9 @@ struct MemberDriverTests {
         ahead.store(hour, ordering: .relaxed)
         let before = try row().renewals
         try waitUntil("the lease is renewed") { try row().renewals > before + 3 }
-        #expect(try row().ceiling < SystemClock.microseconds() + hour / 2)
-        #expect(leader.host.state.events.contains { $0.contains("clockDiffers") })
-        #expect(!leader.host.state.events.contains { $0.contains("clockAgrees") })
+        try expect(row().ceiling < SystemClock.microseconds() + hour / 2)
+        expect(leader.host.state.events.contains { $0.contains("clockDiffers") })
+        expect(!leader.host.state.events.contains { $0.contains("clockAgrees") })
         ahead.store(0, ordering: .relaxed)
         try waitUntil("it notes that its clock is right again") {
             leader.host.state.events.contains { $0.contains("clockAgrees") }
@@ -579,7 +579,7 @@ struct MemberDriverTests {
         try waitUntil("its role says why") { second.driver.state.figures.role == "cannot read the log" }
         let before = try reads()
         try waitUntil("it has read several times") { try reads() >= before + 3 }
-        #expect(second.host.state.events.count { $0.contains("damaged") } == 1, "\(second.host.state.events)")
+        expectEqual(second.host.state.events.count { $0.contains("damaged") }, 1, "\(second.host.state.events)")
         for member in [first, second] { member.driver.stop() }
     }
 
@@ -618,10 +618,10 @@ struct MemberDriverTests {
             return state.events.contains { $0.contains("claimGivenUp") } || !state.restarts.isEmpty
                 || second.driver.state.holdsLease
         }
-        #expect(!second.driver.state.holdsLease && second.host.state.restarts.isEmpty)
+        expect(!second.driver.state.holdsLease && second.host.state.restarts.isEmpty)
         try session.run(SQLStatement(script: "ALTER TABLE hearth.stores DISABLE ROW LEVEL SECURITY"))
         try second.waitUntilLeading()
-        #expect(second.host.state.groups.count == Int(groups))
+        expectEqual(second.host.state.groups.count, Int(groups))
         second.driver.stop()
     }
 
@@ -646,7 +646,7 @@ struct MemberDriverTests {
             let state = second.host.state
             return state.events.contains { $0.contains("does not have what was read") } || state.groups.count > 1
         }
-        #expect(second.host.state.groups.count == 1)
+        expectEqual(second.host.state.groups.count, 1)
         try session.run(SQLStatement(script: "ALTER TABLE hearth.log_main_0 DISABLE ROW LEVEL SECURITY"))
         try second.waitFor(2)
         for member in [first, second] { member.driver.stop() }
@@ -682,12 +682,12 @@ struct MemberDriverTests {
         try leader.waitUntilLeading()
         let time = SystemClock.microseconds() + 1_800_000_000
         try waitUntil("the lease is renewed") { leader.driver.admits(1) }
-        #expect(!leader.driver.admits(time))
+        expect(!leader.driver.admits(time))
         try waitUntil("the ceiling is raised") { leader.driver.admits(time) }
         let session = try PostgreSQLSession(address: server.address)
         defer { session.close() }
         let ceiling = try session.run(SQLStatement("SELECT ceiling FROM hearth.stores")).first?.number(0)
-        #expect(try #require(ceiling) > time)
+        try expect(#require(ceiling) > time)
         leader.driver.stop()
     }
 
@@ -756,9 +756,9 @@ struct MemberDriverTests {
         let (leader, other) = first.driver.state.holdsLease ? (first, second) : (second, first)
         for number: UInt64 in 11...15 { try leader.append("group \(number)", version: number) }
         try other.waitFor(5)
-        #expect(other.host.state.groups == leader.host.state.groups)
+        expectEqual(other.host.state.groups, leader.host.state.groups)
         let rows = try session.run(SQLStatement("SELECT count(*) FROM hearth.log_main_1"))
-        #expect(rows.first?.number(0) == 4)
+        expectEqual(rows.first?.number(0), 4)
         for member in [first, second] { member.driver.stop() }
     }
 }

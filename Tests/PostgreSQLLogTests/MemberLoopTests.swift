@@ -107,7 +107,7 @@ struct MemberLoopTests {
         try #require(first.members.last).waitFor(4)
         for (leader, follower) in zip(first.members, second.members.dropFirst()) {
             try follower.waitFor(4)
-            #expect(follower.host.state.groups == leader.host.state.groups)
+            expectEqual(follower.host.state.groups, leader.host.state.groups)
         }
         for server in [first, second] { server.stop() }
         try waitUntil("the threads have ended") { threads("cluster") == before }
@@ -138,7 +138,7 @@ struct MemberLoopTests {
             for number in 1...50 { try member.append("\(number)", version: UInt64(number)) }
         }
         for member in [second.members[2], second.members[3]] { try member.waitFor(50) }
-        #expect(first.members[2].driver.state.isLeading && first.members[3].driver.state.isLeading)
+        expect(first.members[2].driver.state.isLeading && first.members[3].driver.state.isLeading)
         try locking.run(SQLStatement("ROLLBACK"))
         second.members[0].host.release()
         for server in [first, second] { server.stop() }
@@ -177,7 +177,7 @@ struct MemberLoopTests {
             }
         }
         // One for rows of leases, one for groups, one for commits that wait for standbys.
-        #expect((1...3).contains(most))
+        expect((1...3).contains(most))
         // Two for each store that the first server leads, and it follows none.
         try waitUntil("the leader has no further connections") { try connections(of: "first") == 48 }
         for server in [first, second] { server.stop() }
@@ -206,9 +206,9 @@ struct MemberLoopTests {
         hosts.update { $0 = second.members.map(\.host) }
         try long.waitFor(60)
         let counts = othersAt.withLock { $0 }
-        #expect(counts.count >= 7, "the long log came in parts")
-        #expect(counts.last == 5, "the other stores had their groups before the long log was read: \(counts)")
-        #expect(long.host.state.groups == first.members[0].host.state.groups)
+        expect(counts.count >= 7, "the long log came in parts")
+        expectEqual(counts.last, 5, "the other stores had their groups before the long log was read: \(counts)")
+        expectEqual(long.host.state.groups, first.members[0].host.state.groups)
         long.driver.stop()
         for server in [first, second] { server.stop() }
     }
@@ -237,13 +237,13 @@ struct MemberLoopTests {
             try expectAll(count)
         }
         let stopped = try backends()
-        #expect(!stopped.isEmpty)
+        expect(!stopped.isEmpty)
         for backend in stopped { kill(pid_t(backend), SIGSTOP) }
         defer { for backend in stopped { kill(pid_t(backend), SIGCONT) } }
         try expectAll(5)
         for member in second.members {
-            #expect(member.host.state.restarts.isEmpty)
-            #expect(member.host.state.events.contains { $0.contains("connectionLost") })
+            expect(member.host.state.restarts.isEmpty)
+            expect(member.host.state.events.contains { $0.contains("connectionLost") })
         }
         for server in [first, second] { server.stop() }
     }
@@ -277,7 +277,7 @@ struct MemberLoopTests {
                 follower.host.state.groups.count >= 2 || !follower.host.state.restarts.isEmpty
             }
             if follower.host.state.restarts.isEmpty {
-                #expect(follower.host.state.groups == leader.host.state.groups)
+                expectEqual(follower.host.state.groups, leader.host.state.groups)
             }
         }
         for server in others { server.stop() }

@@ -53,8 +53,8 @@ struct SharedReadTests {
         let header = GroupHeader(
             store: store, epoch: Epoch(1), after: .start, version: 1, contentHash: LoggedGroup.contentHash(records))
         driver.takeSharedLog(.rows([row(header, records)], hasWarning: false))
-        #expect(host.state.groups.isEmpty && host.state.restarts.isEmpty)
-        #expect(driver.logStatement == nil && driver.member.place == .start)
-        #expect(driver.member.role == .catchingUp)
+        expect(host.state.groups.isEmpty && host.state.restarts.isEmpty)
+        expect(driver.logStatement == nil && driver.member.place == .start)
+        expectEqual(driver.member.role, .catchingUp)
     }
 }

@@ -36,33 +36,33 @@ struct StoreLeavingTests {
         let seen = try row(session)
         // Its answer is lost, and it is executed yet.
         let lockOut = tables.lockingOut(seen, for: first)
-        #expect(try isDone(tables.takingBack(seen, from: first), session))
-        #expect(try !isDone(lockOut, session))
-        #expect(try row(session).level == StoreTables.level)
+        try expect(isDone(tables.takingBack(seen, from: first), session))
+        try expect(!isDone(lockOut, session))
+        try expectEqual(row(session).level, StoreTables.level)
 
         // Executed before it is taken back, which may be asked twice.
         let again = try row(session)
-        #expect(try isDone(tables.lockingOut(again, for: first), session))
-        #expect(try row(session).level == StoreTables.leavingLevel)
-        #expect(try isDone(tables.takingBack(again, from: first), session))
-        #expect(try !isDone(tables.takingBack(again, from: first), session))
-        #expect(try row(session).level == StoreTables.level)
-        #expect(try !isDone(tables.leaving(for: first), session))
+        try expect(isDone(tables.lockingOut(again, for: first), session))
+        try expectEqual(row(session).level, StoreTables.leavingLevel)
+        try expect(isDone(tables.takingBack(again, from: first), session))
+        try expect(!isDone(tables.takingBack(again, from: first), session))
+        try expectEqual(row(session).level, StoreTables.level)
+        try expect(!isDone(tables.leaving(for: first), session))
 
         // One attempt follows another one, whose statements come late.
         let before = try row(session)
-        #expect(try isDone(tables.lockingOut(before, for: first), session))
-        #expect(try isDone(tables.lockingOut(row(session), for: second), session))
-        #expect(try !isDone(tables.leaving(for: first), session))
-        #expect(try isDone(tables.leaving(for: second), session))
-        #expect(try isDone(tables.leaving(for: second), session))
-        #expect(try !isDone(tables.takingBack(before, from: first), session))
-        #expect(try !isDone(tables.lockingOut(before, for: first), session))
-        #expect(try row(session).level == StoreTables.movedLevel)
+        try expect(isDone(tables.lockingOut(before, for: first), session))
+        try expect(isDone(tables.lockingOut(row(session), for: second), session))
+        try expect(!isDone(tables.leaving(for: first), session))
+        try expect(isDone(tables.leaving(for: second), session))
+        try expect(isDone(tables.leaving(for: second), session))
+        try expect(!isDone(tables.takingBack(before, from: first), session))
+        try expect(!isDone(tables.lockingOut(before, for: first), session))
+        try expectEqual(row(session).level, StoreTables.movedLevel)
 
         // A store that was moved stays moved for a further attempt.
-        #expect(try isDone(tables.lockingOut(row(session), for: first), session))
-        #expect(try row(session).level == StoreTables.movedLevel)
+        try expect(isDone(tables.lockingOut(row(session), for: first), session))
+        try expectEqual(row(session).level, StoreTables.movedLevel)
     }
 
     @Test
@@ -70,16 +70,16 @@ struct StoreLeavingTests {
         let session = try prepare()
         defer { session.close() }
         let seen = try row(session)
-        #expect(try !session.run(tables.sharing(in: seen.lease.epoch.number)).isEmpty)
-        #expect(try !isDone(tables.lockingOut(seen, for: first), session))
-        #expect(try StoreTables.isSharing(level: row(session).level))
-        #expect(try !isDone(tables.takingBack(seen, from: first), session))
-        #expect(try StoreTables.isSharing(level: row(session).level))
+        try expect(!session.run(tables.sharing(in: seen.lease.epoch.number)).isEmpty)
+        try expect(!isDone(tables.lockingOut(seen, for: first), session))
+        try expect(StoreTables.isSharing(level: row(session).level))
+        try expect(!isDone(tables.takingBack(seen, from: first), session))
+        try expect(StoreTables.isSharing(level: row(session).level))
 
         let shared = try row(session)
         let claim = LeaseStatement.claim(shared.lease.epoch, renewals: shared.lease.renewals, holder: second)
-        #expect(try isDone(tables.statement(claim, closed: 0, timeline: 0), session))
-        #expect(try !isDone(tables.lockingOut(shared, for: first), session))
-        #expect(try row(session).lease.holder == second)
+        try expect(isDone(tables.statement(claim, closed: 0, timeline: 0), session))
+        try expect(!isDone(tables.lockingOut(shared, for: first), session))
+        try expectEqual(row(session).lease.holder, second)
     }
 }

@@ -40,58 +40,58 @@ struct StorePlaceTests {
     func `A store that lies elsewhere takes databases once it is noted that it shares, and takes part in moves`() throws
     {
         defer { home.close() }
-        #expect(try StorePlace.all(home) == [])
+        try expectEqual(StorePlace.all(home), [])
         for _ in 0..<2 { try home.run(StoreTables.columnsOfPlaces) }
-        #expect(try StorePlace.all(home) == [])
-        #expect(try home.run(StoreTables.placing(place)).count == 1)
-        #expect(try home.run(StoreTables.placing(place)).isEmpty)
-        #expect(try StorePlace.all(home) == [place])
+        try expectEqual(StorePlace.all(home), [])
+        try expectEqual(home.run(StoreTables.placing(place)).count, 1)
+        try expect(home.run(StoreTables.placing(place)).isEmpty)
+        try expectEqual(StorePlace.all(home), [place])
         // Earlier versions refuse the level.
-        #expect(try level(placed, home).map(StoreTables.isElsewhere) == true)
-        #expect(try level(placed, home) ?? 0 > StoreTables.movesLevel)
+        try expectEqual(level(placed, home).map(StoreTables.isElsewhere), true)
+        try expect(level(placed, home) ?? 0 > StoreTables.movesLevel)
 
-        #expect(try add("x") == nil)
+        try expectNil(add("x"))
         try home.run(placed.notingThatItShares)
-        #expect(try home.run(StoreTables.sharingCount(of: ["a", "b"])).first?.number(0) == 2)
-        #expect(try add("x") == "a")
-        #expect(try add("y") == "b")
+        try expectEqual(home.run(StoreTables.sharingCount(of: ["a", "b"])).first?.number(0), 2)
+        try expectEqual(add("x"), "a")
+        try expectEqual(add("y"), "b")
         // A database goes to a store that may get it, whichever has fewer.
-        #expect(try add("z", to: ["a"]) == "a")
-        #expect(try add("u", to: ["a"]) == "a")
-        #expect(try home.run(StoreTables.moving("x", to: "b")).first?.number(0) == 1)
-        #expect(try home.run(StoreTables.moving("y", to: "a")).first?.number(0) == 1)
-        #expect(try level(StoreTables(name: "a", advertised: ""), home) == StoreTables.movesLevel)
-        #expect(try level(placed, home).map(StoreTables.isElsewhere) == true)
+        try expectEqual(add("z", to: ["a"]), "a")
+        try expectEqual(add("u", to: ["a"]), "a")
+        try expectEqual(home.run(StoreTables.moving("x", to: "b")).first?.number(0), 1)
+        try expectEqual(home.run(StoreTables.moving("y", to: "a")).first?.number(0), 1)
+        try expectEqual(level(StoreTables(name: "a", advertised: ""), home), StoreTables.movesLevel)
+        try expectEqual(level(placed, home).map(StoreTables.isElsewhere), true)
 
         try home.run(StoreTables.addressing(.random(), at: "postgresql://elsewhere/db"))
-        #expect(try StorePlace.all(home) == [place])
+        try expectEqual(StorePlace.all(home), [place])
         try home.run(StoreTables.addressing(place.database, at: "postgresql://elsewhere/db"))
-        #expect(try StorePlace.all(home).map(\.address) == ["postgresql://elsewhere/db"])
+        try expectEqual(StorePlace.all(home).map(\.address), ["postgresql://elsewhere/db"])
     }
 
     @Test
     func `The own row of a store says that it shares and moves at once, in the epoch of its leader`() throws {
         defer { home.close() }
         try home.run(placed.adoption(.random(), timeline: 1, ceiling: 0))
-        #expect(try home.run(placed.sharing(in: 7, level: StoreTables.movesLevel)).isEmpty)
-        #expect(try level(placed, home) == StoreTables.level)
-        #expect(try home.run(placed.sharing(in: 1, level: StoreTables.movesLevel)).count == 1)
-        #expect(try level(placed, home) == StoreTables.movesLevel)
+        try expect(home.run(placed.sharing(in: 7, level: StoreTables.movesLevel)).isEmpty)
+        try expectEqual(level(placed, home), StoreTables.level)
+        try expectEqual(home.run(placed.sharing(in: 1, level: StoreTables.movesLevel)).count, 1)
+        try expectEqual(level(placed, home), StoreTables.movesLevel)
         // It is never taken back, so the next leader finds it.
-        #expect(try home.run(placed.sharing(in: 7, level: StoreTables.movesLevel)).count == 1)
+        try expectEqual(home.run(placed.sharing(in: 7, level: StoreTables.movesLevel)).count, 1)
     }
 
     @Test
     func `A database knows who it is and whose stores it has, and that does not change`() throws {
         defer { home.close() }
-        #expect(try DatabaseOwner(home) == nil)
+        try expectNil(DatabaseOwner(home))
         try home.run(StoreTables.creationOfIdentity)
-        #expect(try DatabaseOwner(home) == nil)
+        try expectNil(DatabaseOwner(home))
         let first = DatabaseOwner(identity: .random(), home: .random())
         try home.run(StoreTables.entering(first))
         try home.run(StoreTables.entering(DatabaseOwner(identity: .random(), home: .random())))
-        #expect(try DatabaseOwner(home) == first)
-        #expect(!first.isHome)
+        try expectEqual(DatabaseOwner(home), first)
+        expect(!first.isHome)
     }
 
     @Test
@@ -101,14 +101,14 @@ struct StorePlaceTests {
             "postgresql://hearth@10.0.0.9/hearth", "postgres://a,b:5433/hearth?sslmode=require", "service=orders",
             "host=10.0.0.9 user=hearth dbname=hearth", "hearth",
         ]
-        for address in open { #expect(PostgreSQLConnection.problem(ofOpenAddress: address) == nil, "\(address)") }
+        for address in open { expectNil(PostgreSQLConnection.problem(ofOpenAddress: address), "\(address)") }
         let secret = [
             "postgresql://hearth:geheim@10.0.0.9/hearth", "postgresql://10.0.0.9/hearth?password=geheim",
             "host=10.0.0.9 password=geheim", "host=10.0.0.9 sslpassword='geheim'",
         ]
         for address in secret {
             let problem = try #require(PostgreSQLConnection.problem(ofOpenAddress: address), "\(address)")
-            #expect(problem.contains("has a password") && !problem.contains("geheim"))
+            expect(problem.contains("has a password") && !problem.contains("geheim"))
         }
         // Without a scheme, or with @ and / that are not escaped, a part of the password is somewhere else.
         let malformed = [
@@ -118,12 +118,12 @@ struct StorePlaceTests {
         ]
         for address in malformed + ["", "service=a\nhost=b"] {
             let problem = try #require(PostgreSQLConnection.problem(ofOpenAddress: address), "\(address)")
-            #expect(!problem.contains("geheim"))
+            expect(!problem.contains("geheim"))
         }
         for address in malformed {
             let failure = #expect(throws: SQLFailure.self) { try PostgreSQLSession(address: address) }
-            #expect(failure?.message.contains("not one of PostgreSQL") == true, "\(address)")
-            #expect(failure?.message.contains("geheim") == false, "\(address)")
+            expectEqual(failure?.message.contains("not one of PostgreSQL"), true, "\(address)")
+            expectEqual(failure?.message.contains("geheim"), false, "\(address)")
         }
     }
 
@@ -133,7 +133,7 @@ struct StorePlaceTests {
         let failure = #expect(throws: SQLFailure.self) {
             try PostgreSQLSession(address: "postgresql://hearth@nowhere.invalid/hearth")
         }
-        #expect(failure?.message.contains("nowhere.invalid") == true, "\(String(describing: failure))")
-        #expect(failure?.isConnectionLost == true)
+        expectEqual(failure?.message.contains("nowhere.invalid"), true, "\(String(describing: failure))")
+        expectEqual(failure?.isConnectionLost, true)
     }
 }

@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import TestSupport
 import Testing
 
 @testable import QueryEngine
@@ -43,7 +44,7 @@ struct FilterRulesTests {
         ]
         for filter in different {
             let error = #expect(throws: RequestError.self, "\(filter)") { try Self.plan(filter) }
-            #expect(error?.message == "A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction.")
+            expectEqual(error?.message, "A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction.")
         }
     }
 

@@ -5,6 +5,7 @@ import DocumentModel
 import Storage
 import StoreTestSupport
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Indexing
@@ -111,7 +112,7 @@ import Testing
         ("where a == 1 or z == 1", "Fetch\n└─ IndexScan (a ASC, __name__ ASC): a == 1; ordered; exact"),
     ])
     func `Equalities are merged, whatever their numbers`(commands: String, expected: String) throws {
-        #expect(try Self.choice(commands, Self.fields) == expected)
+        try expectEqual(Self.choice(commands, Self.fields), expected)
     }
 
     @Test(arguments: [
@@ -123,8 +124,8 @@ import Testing
     ])
     func `One field's order is walked without counting`(commands: String, expected: String) throws {
         let source = try StatisticsSource(documents: 10_000, entries: Self.fields)
-        #expect(try Self.choice(commands, source) == expected)
-        #expect(source.counted == 0)
+        try expectEqual(Self.choice(commands, source), expected)
+        expectEqual(source.counted, 0)
     }
 
     /// With 10,000 documents and a limit of 10 the two break even at √(11 · 10,000) = 331 entries.
@@ -137,7 +138,7 @@ import Testing
         let entries = ["a": entriesOfOrder, "b": entriesOfFilter]
         let filtered = "Fetch\n└─ IndexScan (b ASC, __name__ ASC): b == 1"
         let ordered = "Fetch\n└─ IndexScan (a ASC, __name__ ASC); ordered"
-        #expect(try Self.choice("where b == 1; order a; limit 10", entries) == (isFiltered ? filtered : ordered))
+        try expectEqual(Self.choice("where b == 1; order a; limit 10", entries), isFiltered ? filtered : ordered)
     }
 
     @Test
@@ -153,11 +154,11 @@ import Testing
         ]
         for (commands, documents, breakEven) in cases {
             let query = "where b == 1; order a" + (commands.isEmpty ? "" : "; " + commands)
-            #expect(
-                try Self.choice(query, documents: documents, ["a": documents, "b": breakEven - 1]) == filtered,
+            try expectEqual(
+                Self.choice(query, documents: documents, ["a": documents, "b": breakEven - 1]), filtered,
                 "\(query), \(documents) documents, \(breakEven - 1) entries")
-            #expect(
-                try Self.choice(query, documents: documents, ["a": documents, "b": breakEven]) == ordered,
+            try expectEqual(
+                Self.choice(query, documents: documents, ["a": documents, "b": breakEven]), ordered,
                 "\(query), \(documents) documents, \(breakEven) entries")
         }
     }
@@ -170,33 +171,32 @@ import Testing
         ] {
             let source = try StatisticsSource(documents: 10_000, entries: entries)
             let text = try Self.choice("where a > 1 and b > 1 and c > 1; order a; limit 10", source)
-            #expect(text == "Fetch\n└─ IndexScan (\(expected) ASC, __name__ ASC): \(expected) > 1")
+            expectEqual(text, "Fetch\n└─ IndexScan (\(expected) ASC, __name__ ASC): \(expected) > 1")
             // Once for each field, and once more to compare with the order, never beyond break-even.
-            #expect(source.counted <= 4 * 331)
+            expect(source.counted <= 4 * 331)
         }
     }
 
     @Test
     func `What no automatic index can answer is scanned`() throws {
-        #expect(try Self.choice("", Self.fields) == "scan")
-        #expect(try Self.choice("order __name__ desc", Self.fields) == "scan")
-        #expect(try Self.choice("where __name__ == ref(c/x)", Self.fields) == "scan")
-        #expect(try Self.choice("where a == 1 or __name__ > ref(c/x)", Self.fields) == "scan")
+        try expectEqual(Self.choice("", Self.fields), "scan")
+        try expectEqual(Self.choice("order __name__ desc", Self.fields), "scan")
+        try expectEqual(Self.choice("where __name__ == ref(c/x)", Self.fields), "scan")
+        try expectEqual(Self.choice("where a == 1 or __name__ > ref(c/x)", Self.fields), "scan")
         let unknown = try StatisticsSource(documents: 10_000, entries: Self.fields, isKnown: false)
-        #expect(try Self.choice("where a == 1", unknown) == "scan")
+        try expectEqual(Self.choice("where a == 1", unknown), "scan")
     }
 
     @Test
     func `Counting reads no documents where the entries say it all`() throws {
         for condition in ["a == 1", "a > 1"] {
             let choice = try Self.choice("where \(condition); count", Self.fields)
-            #expect(choice == "IndexOnly\n└─ IndexScan (a ASC, __name__ ASC): \(condition); exact; counts only")
+            expectEqual(choice, "IndexOnly\n└─ IndexScan (a ASC, __name__ ASC): \(condition); exact; counts only")
         }
-        #expect(
-            try Self.choice("where a > 1 and b == 1; count", Self.fields)
-                == "Fetch\n└─ IndexScan (b ASC, __name__ ASC): b == 1")
-        #expect(
-            try Self.choice("where a == 1; count; sum b", Self.fields)
-                == "Fetch\n└─ IndexScan (a ASC, __name__ ASC): a == 1")
+        try expectEqual(
+            Self.choice("where a > 1 and b == 1; count", Self.fields),
+            "Fetch\n└─ IndexScan (b ASC, __name__ ASC): b == 1")
+        try expectEqual(
+            Self.choice("where a == 1; count; sum b", Self.fields), "Fetch\n└─ IndexScan (a ASC, __name__ ASC): a == 1")
     }
 }

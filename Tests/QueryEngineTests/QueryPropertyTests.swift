@@ -31,8 +31,8 @@ struct QueryPropertyTests {
                     documents, emptyCollections: ["c/1/empty", "c/7/c"] + deleted.map(\.collection),
                     isIndexed: isIndexed, deleted: deleted, listsGroups: round % 2 == 0)
                 let (found, run) = try results(of: plan, over: source, pageSize: pageSize)
-                #expect(found == expected, "seed \(seed), round \(round), plan:\n\(run.tree)")
-                #expect(run.skipped <= Int(query.offset))
+                expectEqual(found, expected, "seed \(seed), round \(round), plan:\n\(run.tree)")
+                expect(run.skipped <= Int(query.offset))
             }
         }
     }
@@ -55,10 +55,10 @@ struct QueryPropertyTests {
                 let (found, run) = try results(
                     of: plan, over: source, pageSize: random.random.generator.pick([1, 2, 1000]))
                 let place = "seed \(seed), round \(round), plan:\n\(run.tree)"
-                #expect(found == expected, "\(place)")
+                expectEqual(found, expected, "\(place)")
                 if plan.limit == 0 { continue }
-                #expect(run.lines.allSatisfy { $0.figures != nil }, "\(place)")
-                #expect(run.lines.first?.figures?.rows == found.count, "\(place)")
+                expect(run.lines.allSatisfy { $0.figures != nil }, "\(place)")
+                expectEqual(run.lines.first?.figures?.rows, found.count, "\(place)")
             }
         }
     }
@@ -83,12 +83,12 @@ struct QueryPropertyTests {
                     seed: seed &* 1_000 &+ UInt64(round), oneIn: random.random.generator.pick([1, 2, 5]))
                 source.waits = waits
                 let (found, run) = try results(of: plan, over: source, pageSize: pageSize)
-                #expect(found == expected, "seed \(seed), round \(round), plan:\n\(run.tree)")
-                #expect(run.skipped <= Int(query.offset))
+                expectEqual(found, expected, "seed \(seed), round \(round), plan:\n\(run.tree)")
+                expect(run.skipped <= Int(query.offset))
                 waitCount += waits.count
             }
         }
-        #expect(waitCount > 0)
+        expect(waitCount > 0)
     }
 
     @Test(arguments: 100..<112 as Range<UInt64>)
@@ -107,8 +107,8 @@ struct QueryPropertyTests {
                 return plan.matcher.matches(path: path.byteSpan, fields: bytes.byteSpan)
             }
             let expected = NaiveQuery.results(query, parent: parent, of: documents)
-            #expect(
-                Set(accepted.map(\.path)) == Set(expected.map(\.path)), "seed \(seed), round \(round), plan:\n\(plan)")
+            expectEqual(
+                Set(accepted.map(\.path)), Set(expected.map(\.path)), "seed \(seed), round \(round), plan:\n\(plan)")
         }
     }
 
@@ -136,7 +136,7 @@ struct QueryPropertyTests {
             }
             let number = Int64(NaiveQuery.results(query, parent: parent, of: documents).count)
             let expected = EncodedValue(.integer(min(number, upTo ?? .max)))
-            #expect(run.result[0].value == expected, "seed \(seed), round \(round), plan:\n\(run.plan)")
+            expectEqual(run.result[0].value, expected, "seed \(seed), round \(round), plan:\n\(run.plan)")
         }
     }
 
@@ -166,10 +166,10 @@ struct QueryPropertyTests {
                 let damaged = try StructuredQuery(wire: bytes.byteSpan)
                 let plan = try plan(damaged)
                 let (found, _) = try results(of: plan, over: try MemorySource(documents))
-                #expect(found.count <= documents.count, "seed \(seed)")
-                #expect(!plan.description.isEmpty)
+                expect(found.count <= documents.count, "seed \(seed)")
+                expect(!plan.description.isEmpty)
             } catch let error as RequestError {
-                #expect(error.code == .invalidArgument, "seed \(seed): \(error)")
+                expectEqual(error.code, .invalidArgument, "seed \(seed): \(error)")
             }
         }
     }

@@ -1,5 +1,6 @@
 // Moves of a database: every order of events within bounds, and faults that must be found.
 
+import TestSupport
 import Testing
 
 @testable import Replication
@@ -63,12 +64,12 @@ struct DatabaseMoveTests {
     func `No order of writes, a change of leader and two failures breaks a rule of a move`() {
         let found = explore { $0.failures = 2 }
         print("\(found.states) states of a move")
-        #expect(found.counterexample == nil)
-        #expect(found.states > 10_000)
-        #expect(found.movedAfterFailure > 0)
-        #expect(found.movedByAnother > 0)
-        #expect(found.twoDrivers > 0)
-        #expect(found.writtenAfterMove > 0)
+        expectNil(found.counterexample)
+        expect(found.states > 10_000)
+        expect(found.movedAfterFailure > 0)
+        expect(found.movedByAnother > 0)
+        expect(found.twoDrivers > 0)
+        expect(found.writtenAfterMove > 0)
     }
 
     @Test
@@ -78,9 +79,9 @@ struct DatabaseMoveTests {
             $0.writes = 1
         }
         print("\(found.states) states with two changes of leader")
-        #expect(found.counterexample == nil)
-        #expect(found.twoDrivers > 0)
-        #expect(found.movedByAnother > 0)
+        expectNil(found.counterexample)
+        expect(found.twoDrivers > 0)
+        expect(found.movedByAnother > 0)
     }
 
     @Test
@@ -91,9 +92,9 @@ struct DatabaseMoveTests {
             $0.writes = 1
         }
         print("\(found.states) states with a move that is given up")
-        #expect(found.counterexample == nil)
-        #expect(found.givenUp > 0)
-        #expect(found.moved > 0)
+        expectNil(found.counterexample)
+        expect(found.givenUp > 0)
+        expect(found.moved > 0)
     }
 
     @Test
@@ -103,8 +104,8 @@ struct DatabaseMoveTests {
             $0.writes = 1
         }
         print("\(found.states) states with two moves")
-        #expect(found.counterexample == nil)
-        #expect(found.movedAfterFailure > 0)
+        expectNil(found.counterexample)
+        expect(found.movedAfterFailure > 0)
     }
 
     @Test
@@ -115,9 +116,9 @@ struct DatabaseMoveTests {
             $0.moves = 2
         }
         print("\(found.states) states with a store in another database")
-        #expect(found.counterexample == nil)
-        #expect(found.movedAfterFailure > 0)
-        #expect(found.movedByAnother > 0)
+        expectNil(found.counterexample)
+        expect(found.movedAfterFailure > 0)
+        expect(found.movedByAnother > 0)
     }
 
     // MARK: Planted faults
@@ -181,7 +182,7 @@ struct DatabaseMoveTests {
     @Test(arguments: Fault.all)
     private func `A planted fault of a move is found`(fault: Fault) {
         let found = explore(fault.change)
-        #expect(found.counterexample != nil)
-        #expect(found.counterexample?.hasPrefix(fault.rule) == true, "\(found.counterexample ?? "")")
+        expect(found.counterexample != nil)
+        expectEqual(found.counterexample?.hasPrefix(fault.rule), true, "\(found.counterexample ?? "")")
     }
 }

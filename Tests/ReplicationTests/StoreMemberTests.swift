@@ -32,11 +32,11 @@ struct StoreMemberTests {
     @Test
     func `No order of three groups and a failure of any kind breaks a rule`() {
         let found = explore(bounds { $0.failures = 1 })
-        #expect(found.counterexample == nil)
-        #expect(found.states > 10_000)
-        #expect(found.takeOvers > 0)
-        #expect(found.doneAfterFailure > 0)
-        #expect(found.raisedEpochs > 0)
+        expectNil(found.counterexample)
+        expect(found.states > 10_000)
+        expect(found.takeOvers > 0)
+        expect(found.doneAfterFailure > 0)
+        expect(found.raisedEpochs > 0)
     }
 
     @Test(arguments: CaseShare.of(Pair.all, 2))
@@ -47,9 +47,9 @@ struct StoreMemberTests {
                 $0.hasRestarts = pair.hasRestarts
             })
         print("\(pair.testDescription): \(found.states) states")
-        #expect(found.counterexample == nil)
-        #expect(found.takeOvers > 0)
-        #expect(found.doneAfterFailure > 0)
+        expectNil(found.counterexample)
+        expect(found.takeOvers > 0)
+        expect(found.doneAfterFailure > 0)
     }
 
     @Test
@@ -60,10 +60,10 @@ struct StoreMemberTests {
                 $0.failures = 1
                 $0.abandons = 2
             })
-        #expect(found.counterexample == nil)
-        #expect(found.abandoned > 100)
-        #expect(found.takeOvers > 0)
-        #expect(found.doneAfterFailure > 0)
+        expectNil(found.counterexample)
+        expect(found.abandoned > 100)
+        expect(found.takeOvers > 0)
+        expect(found.doneAfterFailure > 0)
     }
 
     @Test
@@ -74,9 +74,9 @@ struct StoreMemberTests {
                 $0.failures = 1
                 $0.hasRace = true
             })
-        #expect(found.counterexample == nil)
-        #expect(found.takeOvers == 0)
-        #expect(found.doneAfterFailure > 0)
+        expectNil(found.counterexample)
+        expectEqual(found.takeOvers, 0)
+        expect(found.doneAfterFailure > 0)
     }
 
     @Test
@@ -88,9 +88,9 @@ struct StoreMemberTests {
                 $0.closedTimes = 1
                 $0.kinds = [.replyDelayed]
             })
-        #expect(found.counterexample == nil)
-        #expect(found.takeOvers > 0)
-        #expect(found.doneAfterFailure > 0)
+        expectNil(found.counterexample)
+        expect(found.takeOvers > 0)
+        expect(found.doneAfterFailure > 0)
     }
 
     @Test
@@ -101,9 +101,9 @@ struct StoreMemberTests {
                 $0.failures = 1
                 $0.bases = 1
             })
-        #expect(found.counterexample == nil)
-        #expect(found.basesLoaded > 0)
-        #expect(found.takeOvers > 0)
+        expectNil(found.counterexample)
+        expect(found.basesLoaded > 0)
+        expect(found.takeOvers > 0)
     }
 
     @Test
@@ -114,10 +114,10 @@ struct StoreMemberTests {
                 $0.failures = 1
                 $0.streams = 2
             })
-        #expect(found.counterexample == nil)
-        #expect(found.streamed > 1_000)
-        #expect(found.takeOvers > 0)
-        #expect(found.doneAfterFailure > 0)
+        expectNil(found.counterexample)
+        expect(found.streamed > 1_000)
+        expect(found.takeOvers > 0)
+        expect(found.doneAfterFailure > 0)
     }
 
     @Test
@@ -135,31 +135,31 @@ struct StoreMemberTests {
                 if case .send(.read) = $0 { true } else { false }
             }
         }
-        #expect(wantsRead(at: 1))
+        expect(wantsRead(at: 1))
         let groups = database.groups
-        #expect(member.receive(streamed: [groups[0]], now: 1) == [.apply([groups[0]])])
-        #expect(member.receive(streamed: [], now: 1)?.isEmpty == true)
-        #expect(!wantsRead(at: 1_000))
-        #expect(wantsRead(at: 1_001))
+        expectEqual(member.receive(streamed: [groups[0]], now: 1), [.apply([groups[0]])])
+        expectEqual(member.receive(streamed: [], now: 1)?.isEmpty, true)
+        expect(!wantsRead(at: 1_000))
+        expect(wantsRead(at: 1_001))
         // A group is missing: what comes after it is left.
-        #expect(member.receive(streamed: [], now: 2_000)?.isEmpty == true)
-        #expect(member.receive(streamed: [groups[2]], now: 2_000) == nil)
-        #expect(member.place == groups[0].place)
-        #expect(wantsRead(at: 2_001))
+        expectEqual(member.receive(streamed: [], now: 2_000)?.isEmpty, true)
+        expectNil(member.receive(streamed: [groups[2]], now: 2_000))
+        expectEqual(member.place, groups[0].place)
+        expect(wantsRead(at: 2_001))
         // Those that it has are skipped.
-        #expect(member.receive(streamed: Array(groups[..<2]), now: 3_000) == [.apply([groups[1]])])
-        #expect(!wantsRead(at: 3_001))
+        expectEqual(member.receive(streamed: Array(groups[..<2]), now: 3_000), [.apply([groups[1]])])
+        expect(!wantsRead(at: 3_001))
         var row = try #require(database.row)
         for epoch in [1, 2] {
             _ = member.tick(now: 3_002, wallMicroseconds: 5)
             row.epoch = Epoch(UInt64(epoch))
             _ = member.receive(LeaseReply(row: row, isDone: false), now: 3_002)
-            #expect(wantsRead(at: 3_003) == (epoch == 2))
+            expectEqual(wantsRead(at: 3_003), epoch == 2)
         }
-        #expect(member.receive(streamed: [], now: 4_000)?.isEmpty == true)
-        #expect(!wantsRead(at: 4_001))
+        expectEqual(member.receive(streamed: [], now: 4_000)?.isEmpty, true)
+        expect(!wantsRead(at: 4_001))
         member.streamEnded(now: 4_001)
-        #expect(wantsRead(at: 4_001))
+        expect(wantsRead(at: 4_001))
     }
 
     // MARK: Databases that are not what they were
@@ -197,13 +197,13 @@ struct StoreMemberTests {
     func `A leader whose database was restored to yesterday drops what is staged and discards its state`() {
         var database = ModelDatabase()
         var member = leader(of: &database, groups: 3)
-        #expect(member.role == .leading && member.place.sequence == 3)
+        expect(member.role == .leading && member.place.sequence == 3)
         database.groups.removeLast(2)
         if let version = member.takeVersion(wallMicroseconds: 9) { _ = member.append(version: version, contentHash: 9) }
         let actions = settle(&member, database: &database, at: 0)
-        #expect(actions.contains(.dropStaged))
-        #expect(actions.contains(.discardState))
-        #expect(member.place == database.end)
+        expect(actions.contains(.dropStaged))
+        expect(actions.contains(.discardState))
+        expectEqual(member.place, database.end)
     }
 
     @Test
@@ -216,7 +216,7 @@ struct StoreMemberTests {
                 member.tick(now: now, wallMicroseconds: 5)
                 + member.receive(
                     LeaseReply(row: row, isDone: isDone), now: now)
-            #expect(actions.contains { if case .ask = $0 { true } else { false } })
+            expect(actions.contains { if case .ask = $0 { true } else { false } })
         }
         var row = LeaseRow(store: store, epoch: Epoch(1), renewals: 8, holder: leader, ceiling: 100)
         reply(row, at: 0)
@@ -225,8 +225,8 @@ struct StoreMemberTests {
         reply(row, at: 500)
         (row.epoch, row.renewals, row.holder) = (Epoch(2), 8, server)
         reply(row, isDone: true, at: 3_000)
-        #expect(member.role == .catchingUp)
-        #expect(member.issued >= 100)
+        expectEqual(member.role, .catchingUp)
+        expect(member.issued >= 100)
     }
 
     @Test
@@ -235,8 +235,8 @@ struct StoreMemberTests {
         _ = leader(of: &database, groups: 1)
         var member = World.member(1, start: 0, Bounds())
         member.store = StoreIdentity(high: 99, low: 99)
-        #expect(settle(&member, database: &database, at: 0).contains(.stop(.otherStore)))
-        #expect(member.tick(now: 100, wallMicroseconds: 5).isEmpty)
+        expect(settle(&member, database: &database, at: 0).contains(.stop(.otherStore)))
+        expect(member.tick(now: 100, wallMicroseconds: 5).isEmpty)
     }
 
     // MARK: Planted faults
@@ -290,8 +290,8 @@ struct StoreMemberTests {
                 $0.failures = 1
                 fault.change(&$0)
             })
-        #expect(found.counterexample != nil)
-        #expect(found.counterexample?.hasPrefix(fault.rule) == true)
+        expect(found.counterexample != nil)
+        expectEqual(found.counterexample?.hasPrefix(fault.rule), true)
     }
 }
 

@@ -56,7 +56,7 @@ package final class Harness {
             messagesMax: messagesMax)
         service.begin(call, request)
         call.halfClose()
-        #expect(loop.run { call.answer.status != nil }, "no answer to \(method.name)")
+        expect(loop.run { call.answer.status != nil }, "no answer to \(method.name)")
         return call.answer
     }
 
@@ -69,7 +69,7 @@ package final class Harness {
         _ method: FirestoreMessages.Method, _ request: some FirestoreMessage, as type: Message.Type = Message.self
     ) throws -> Message {
         let answer = call(method, request)
-        #expect(answer.isOK, "\(method.name): \(answer.text)")
+        expect(answer.isOK, "\(method.name): \(answer.text)")
         let bytes = try #require(answer.messages.first)
         return try Message(wire: bytes.span.bytes)
     }
@@ -79,7 +79,7 @@ package final class Harness {
         _ method: FirestoreMessages.Method, _ request: some FirestoreMessage, as type: Message.Type = Message.self
     ) throws -> [Message] {
         let answer = call(method, request)
-        #expect(answer.isOK, "\(method.name): \(answer.text)")
+        expect(answer.isOK, "\(method.name): \(answer.text)")
         return try answer.messages.map { try Message(wire: $0.span.bytes) }
     }
 
@@ -104,7 +104,7 @@ package final class Harness {
 
     /// Sets documents in one commit, which must succeed.
     package func set(_ documents: KeyValuePairs<String, [UInt8]>) throws {
-        #expect(try response(setting: documents).writeResults.count == documents.count)
+        try expectEqual(response(setting: documents).writeResults.count, documents.count)
     }
 
     /// Sets documents in one commit, which must succeed.
@@ -124,13 +124,13 @@ package final class Harness {
 
     /// Makes a commit that must succeed.
     package func commit(_ writes: WriteList, transaction: [UInt8] = []) throws {
-        #expect(try response(committing: writes, transaction: transaction).writeResults.count == writes.count)
+        try expectEqual(response(committing: writes, transaction: transaction).writeResults.count, writes.count)
     }
 
     /// Makes a commit that must succeed.
     package func response(committing writes: WriteList, transaction: [UInt8] = []) throws -> CommitResponse {
         let answer = tryCommit(writes, transaction: transaction)
-        #expect(answer.isOK, "commit: \(answer.text)")
+        expect(answer.isOK, "commit: \(answer.text)")
         let bytes = try #require(answer.messages.first)
         return try CommitResponse(wire: bytes.span.bytes)
     }
@@ -149,7 +149,7 @@ package final class Harness {
     package func get(_ path: String, _ consistency: ReadConsistency = .latest) throws -> DocumentMessage? {
         let answer = call(.getDocument, GetDocumentRequest(name: Self.name(path), consistency: consistency))
         if answer.status == .notFound { return nil }
-        #expect(answer.isOK, "get: \(answer.text)")
+        expect(answer.isOK, "get: \(answer.text)")
         let bytes = try #require(answer.messages.first)
         return try DocumentMessage(wire: bytes.span.bytes)
     }

@@ -100,7 +100,7 @@ private final class ModelRun {
             let key = random.pick(keys)
             let expected = model.value(key, at: version)
             let found = try store!.writer.latest.bytes(key)
-            #expect(found == expected, "the writer reads \(key) at \(version)")
+            expectEqual(found, expected, "the writer reads \(key) at \(version)")
             guard random.oneIn(6) else { continue }
             let ranges: [(lower: Bytes, upper: Bytes)] = [
                 ([0], [255]), ([0x10], [0x11]), ([0x21], [0x23]), ([0x23, 0], [0x23, 255]),
@@ -108,7 +108,7 @@ private final class ModelRun {
             let (lower, upper) = random.pick(ranges)
             let scanned = try store!.writer.latest.entries(lower, upper)
             let all = model.entries(lower, upper, at: version, .forward)
-            #expect(scanned == all, "the writer scans \(lower)..<\(upper) at \(version)")
+            expectEqual(scanned, all, "the writer scans \(lower)..<\(upper) at \(version)")
         }
         if random.oneIn(2) {
             try store!.writer.commitGroup()
@@ -127,7 +127,7 @@ private final class ModelRun {
 
     func sweep() throws {
         try store!.engine.sweepHistoryNow()
-        #expect(store!.engine.oldestReadableVersion.microseconds <= model.last)
+        expect(store!.engine.oldestReadableVersion.microseconds <= model.last)
     }
 
     func reopen() throws {
@@ -136,7 +136,7 @@ private final class ModelRun {
         store = nil
         if volume == nil, random.oneIn(3) { try expectClean(directory.path) }
         store = try Store(directory.path, options, volume: volume)
-        #expect(store!.replayed == [])
+        expectEqual(store!.replayed, [])
         try makeLongLived()
     }
 
@@ -159,8 +159,8 @@ private final class ModelRun {
     func compare() throws { try compare(store!) }
 
     func compare(_ store: Store) throws {
-        #expect(store.engine.publishedVersion.microseconds == model.last)
-        #expect(store.writer.lastVersion.microseconds == model.last)
+        expectEqual(store.engine.publishedVersion.microseconds, model.last)
+        expectEqual(store.writer.lastVersion.microseconds, model.last)
         let oldest = store.engine.oldestReadableVersion.microseconds
         let latest = model.last
         try compare(store, at: latest, isLatest: true)
@@ -180,13 +180,13 @@ private final class ModelRun {
         for direction in [ScanDirection.forward, .backward] {
             let found = try snapshot.entries(lower, upper, direction)
             let expected = model.entries(lower, upper, at: version, direction)
-            #expect(found == expected, "seed \(random.seed): \(direction) scan of \(lower)..<\(upper) at \(version)")
+            expectEqual(found, expected, "seed \(random.seed): \(direction) scan of \(lower)..<\(upper) at \(version)")
         }
         for _ in 0..<5 {
             let key = random.pick(keys)
             if !isLatest && key[0] == latestOnlySpace { continue }
             let found = try snapshot.bytes(key)
-            #expect(found == model.value(key, at: version), "seed \(random.seed): \(key) at \(version)")
+            expectEqual(found, model.value(key, at: version), "seed \(random.seed): \(key) at \(version)")
         }
         try compareSeek(snapshot, at: version, isLatest: isLatest)
     }
@@ -200,13 +200,13 @@ private final class ModelRun {
         try forward.seek(to: target.span.bytes)
         let found = try forward.next() ? forward.entry : nil
         let expected = model.entries(max(low, target), upper, at: version, .forward).first
-        #expect(found == expected, "seed \(random.seed): seek to \(target) at \(version)")
+        expectEqual(found, expected, "seed \(random.seed): seek to \(target) at \(version)")
         var backward = try snapshot.cursor(from: low.span.bytes, to: upper.span.bytes, direction: .backward)
         _ = try backward.next()
         try backward.seek(to: target.span.bytes)
         let foundBackward = try backward.next() ? backward.entry : nil
         let expectedBackward = model.entries(low, min(target + [0], upper), at: version, .backward).first
-        #expect(foundBackward == expectedBackward, "seed \(random.seed): seek back to \(target) at \(version)")
+        expectEqual(foundBackward, expectedBackward, "seed \(random.seed): seek back to \(target) at \(version)")
     }
 
     func max(_ left: Bytes, _ right: Bytes) -> Bytes { left.lexicographicallyPrecedes(right) ? right : left }

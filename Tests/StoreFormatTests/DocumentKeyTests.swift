@@ -31,7 +31,7 @@ struct DocumentKeyTests {
         ("c/d/e/f", "1000000007" + "036300" + "036400" + "036500" + "01" + "036600"),
     ])
     func `The layout is that of docs/keys.md`(path: String, expected: String) {
-        #expect(hex(key(path)) == expected)
+        expectEqual(hex(key(path)), expected)
     }
 
     @Test
@@ -44,7 +44,7 @@ struct DocumentKeyTests {
         ]
         let sorted = ids.map { key("c/\($0)") }
         for (left, right) in zip(sorted, sorted.dropFirst()) {
-            #expect(order(left, right) < 0)
+            expect(order(left, right) < 0)
         }
     }
 
@@ -52,7 +52,7 @@ struct DocumentKeyTests {
     func `A collection is one run of keys, followed by what lies deeper`() {
         let keys = ["c/a", "c/z", "c/a/s/x", "c/a/s/y", "c/a/s/x/t/u", "c/b/s/x", "ca/a"].map { key($0) }
         for (left, right) in zip(keys, keys.dropFirst()) {
-            #expect(order(left, right) < 0)
+            expect(order(left, right) < 0)
         }
     }
 
@@ -71,16 +71,16 @@ struct DocumentKeyTests {
             // Collections as a whole in path order, ids within them.
             let collections = ResourcePath.compare(left.collection.byteSpan, right.collection.byteSpan)
             let expected = collections != 0 ? collections : ResourceID.compare(left.id.byteSpan, right.id.byteSpan)
-            #expect(order(leftKey, rightKey) == expected.signum())
+            expectEqual(order(leftKey, rightKey), expected.signum())
 
             let parts = try #require(keyParts(leftKey))
-            #expect(!parts.isCut)
+            expect(!parts.isCut)
             var path = ByteBuffer()
             DocumentKey.appendCollectionPath(
                 of: leftKey.byteSpan, collectionByteCount: parts.collectionByteCount, to: &path)
             path.append(byte: UInt8(ascii: "/"))
             DocumentKey.appendID(of: leftKey.byteSpan, collectionByteCount: parts.collectionByteCount, to: &path)
-            #expect(path.copyBytes() == ChildPath.join(left.collection, left.id))
+            expectEqual(path.copyBytes(), ChildPath.join(left.collection, left.id))
         }
     }
 
@@ -93,19 +93,19 @@ struct DocumentKeyTests {
                 "c/\(longID)\(last)", "\(longID)\(last)/\(longID)a", "\(longID)a/\(longID)a/\(longID)\(last)/y",
             ] {
                 let key = key(path)
-                #expect(key.count <= 503)
+                expect(key.count <= 503)
                 seen.insert(key)
                 let parts = try #require(keyParts(key))
-                #expect(parts.isCut)
+                expect(parts.isCut)
             }
         }
         // One of the six is there twice.
-        #expect(seen.count == 6 || seen.count == 5)
-        #expect(seen.contains(key("c/\(longID)a")) && seen.contains(key("c/\(longID)b")))
+        expect(seen.count == 6 || seen.count == 5)
+        expect(seen.contains(key("c/\(longID)a")) && seen.contains(key("c/\(longID)b")))
         let deep = (0..<100).map { "c\($0)/__id\(Int64.min + Int64($0))__" }.joined(separator: "/")
         let deepKey = key(deep)
-        #expect(deepKey.count <= 503)
-        #expect(keyParts(deepKey)?.isCut == true)
+        expect(deepKey.count <= 503)
+        expectEqual(keyParts(deepKey)?.isCut, true)
     }
 
     @Test(arguments: [212, 213, 214, 215, 216])
@@ -114,9 +114,9 @@ struct DocumentKeyTests {
         let key = key("c/\(id)")
         let parts = try #require(keyParts(key))
         // Marker and terminator take two bytes beside the id.
-        #expect(parts.isCut == (length + 2 > KeyLayout.plainBytesMax))
+        expectEqual(parts.isCut, length + 2 > KeyLayout.plainBytesMax)
         let isCutID = DocumentKey.isCutID(in: key.byteSpan, collectionByteCount: parts.collectionByteCount)
-        #expect(isCutID == parts.isCut)
+        expectEqual(isCutID, parts.isCut)
     }
 
     @Test
@@ -132,8 +132,8 @@ struct DocumentKeyTests {
                 var collection = ByteBuffer()
                 let collectionPath = Array(path.utf8.prefix(upTo: path.utf8.lastIndex(of: UInt8(ascii: "/"))!))
                 let isCut = DocumentKey.writeCollection(collectionPath.byteSpan, database: 7, into: &collection)
-                #expect(parts.collectionByteCount == collection.count)
-                #expect(DocumentKey.isCutCollection(byteCount: parts.collectionByteCount) == isCut)
+                expectEqual(parts.collectionByteCount, collection.count)
+                expectEqual(DocumentKey.isCutCollection(byteCount: parts.collectionByteCount), isCut)
             }
         }
     }
@@ -148,8 +148,8 @@ struct DocumentKeyTests {
             // Must not trap; whether it is accepted depends on the bytes.
             _ = keyParts(bytes)
         }
-        #expect(keyParts([0x10, 0, 0, 0, 1]) == nil)
-        #expect(keyParts([0x02, 0, 0, 0, 1, 3, 0x61, 0, 1, 3, 0x61, 0]) == nil)
-        #expect(keyParts([0x10, 0, 0, 0, 1, 3, 0x61]) == nil)
+        expectNil(keyParts([0x10, 0, 0, 0, 1]))
+        expectNil(keyParts([0x02, 0, 0, 0, 1, 3, 0x61, 0, 1, 3, 0x61, 0]))
+        expectNil(keyParts([0x10, 0, 0, 0, 1, 3, 0x61]))
     }
 }

@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import StoreTestSupport
+import TestSupport
 import Testing
 
 @testable import StoreFormat
@@ -19,18 +20,18 @@ struct StoredRecordTests {
         var writer = ByteBuffer()
         StoredRecord.writeHeader(
             createMicroseconds: created, updateMicroseconds: updated, path: path.byteSpan, isCut: isCut, into: &writer)
-        if created == nil && !isCut { #expect(writer.count == 1) }
+        if created == nil && !isCut { expectEqual(writer.count, 1) }
         writer.append([1, 2, 3])
         guard let view = StoredRecordView(writer.bytes, versionMicroseconds: 99) else {
             Issue.record("no record")
             return
         }
         let (create, update) = (view.createMicroseconds, view.updateMicroseconds)
-        #expect(create == created ?? 99)
-        #expect(update == updated ?? 99)
+        expectEqual(create, created ?? 99)
+        expectEqual(update, updated ?? 99)
         let (storedPath, fields) = ([UInt8](copying: view.path), [UInt8](copying: view.fields))
-        #expect(storedPath == (isCut ? path : []))
-        #expect(fields == [1, 2, 3])
+        expectEqual(storedPath, isCut ? path : [])
+        expectEqual(fields, [1, 2, 3])
     }
 
     @Test(
@@ -40,6 +41,6 @@ struct StoredRecordTests {
         ] as [[UInt8]])
     func `Bytes that are not a record are refused`(bytes: [UInt8]) {
         let isRecord = StoredRecordView(bytes.byteSpan, versionMicroseconds: 1) != nil
-        #expect(!isRecord)
+        expect(!isRecord)
     }
 }

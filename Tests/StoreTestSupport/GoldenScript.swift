@@ -12,6 +12,7 @@
 // read the diff: the files are the specification.
 
 package import Foundation
+import TestSupport
 import Testing
 
 package struct GoldenScript {
@@ -58,12 +59,12 @@ package struct GoldenScript {
         var rewritten: [String] = []
         for block in blocks {
             let output = try execute(block.commands)
-            #expect(
+            expect(
                 !block.expected.isEmpty || output.isEmpty || isRewriting,
                 "\(url.lastPathComponent):\(block.line) has no output")
             if !isRewriting {
-                #expect(
-                    output == block.expected,
+                expectEqual(
+                    output, block.expected,
                     """
                     \(url.lastPathComponent):\(block.line): \(block.commands.joined(separator: " / "))
                     printed

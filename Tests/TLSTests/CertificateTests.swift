@@ -24,12 +24,12 @@ import Testing
     ])
     func `The certificate must have the name of the server`(name: String, isRight: Bool) throws {
         let pair = try handshake(name: name)
-        #expect(pair.isOpen == isRight)
+        expectEqual(pair.isOpen, isRight)
         if !isRight {
-            #expect(pair.clientError?.kind == .untrustedPeer)
-            #expect(pair.clientError?.reason.contains("mismatch") == true, "\(String(describing: pair.clientError))")
+            expectEqual(pair.clientError?.kind, .untrustedPeer)
+            expectEqual(pair.clientError?.reason.contains("mismatch"), true, "\(String(describing: pair.clientError))")
             // bad_certificate.
-            #expect(pair.serverError?.kind == .alert(42))
+            expectEqual(pair.serverError?.kind, .alert(42))
         }
     }
 
@@ -44,10 +44,10 @@ import Testing
         let other = TestAuthority("Other")
         for authorities in [TLSAuthorities.certificates(other.certificate), .system] {
             let pair = try handshake(client: site.client { $0.authorities = authorities })
-            #expect(pair.clientError?.kind == .untrustedPeer)
-            #expect(pair.client.handshake == nil)
+            expectEqual(pair.clientError?.kind, .untrustedPeer)
+            expectNil(pair.client.handshake)
             // unknown_ca.
-            #expect(pair.serverError?.kind == .alert(48))
+            expectEqual(pair.serverError?.kind, .alert(48))
         }
     }
 
@@ -55,10 +55,10 @@ import Testing
     func `An expired certificate is refused, and one that is not valid yet`(valid: ClosedRange<Int>) throws {
         let certificate = site.authority.issue(["DNS:localhost"], valid: valid)
         let server = try site.server { $0.credential = credential(certificate) }
-        #expect(server.certificateExpires != nil)
+        expect(server.certificateExpires != nil)
         let pair = try handshake(server: server)
-        #expect(pair.clientError?.kind == .untrustedPeer)
-        #expect(pair.clientError?.reason.contains(valid.upperBound < 0 ? "expired" : "not yet valid") == true)
+        expectEqual(pair.clientError?.kind, .untrustedPeer)
+        expectEqual(pair.clientError?.reason.contains(valid.upperBound < 0 ? "expired" : "not yet valid"), true)
     }
 
     @Test
@@ -66,18 +66,18 @@ import Testing
         let between = TestAuthority("Between", issuer: site.authority)
         let certificate = between.issue(["DNS:localhost"])
         let whole = try site.server { $0.credential = credential(certificate, chain: between.certificate) }
-        #expect(try handshake(server: whole).isOpen)
+        try expect(handshake(server: whole).isOpen)
         let cut = try site.server { $0.credential = credential(certificate) }
-        #expect(try handshake(server: cut).clientError?.kind == .untrustedPeer)
+        try expectEqual(handshake(server: cut).clientError?.kind, .untrustedPeer)
         // An authority between is trusted itself if it is named.
         let client = try site.client { $0.authorities = .certificates(between.certificate) }
-        #expect(try handshake(client: client, server: cut).isOpen)
+        try expect(handshake(client: client, server: cut).isOpen)
     }
 
     @Test(arguments: [TestKeyKind.p256, .p384, .ed25519, .rsa(bits: 2048)])
     func `Each kind of key serves`(kind: TestKeyKind) throws {
         let certificate = site.authority.issue(["DNS:localhost"], key: TestKey(kind))
-        #expect(try handshake(server: site.server { $0.credential = credential(certificate) }).isOpen)
+        try expect(handshake(server: site.server { $0.credential = credential(certificate) }).isOpen)
     }
 
     @Test
@@ -100,8 +100,8 @@ import Testing
             let error = #expect(throws: TLSError.self) {
                 try site.server { $0.credential = TLSCredential(certificates: certificates, key: key) }
             }
-            #expect(error?.kind == .configuration)
-            #expect(error?.reason.contains(reason) == true, "\(String(describing: error)), expected: \(reason)")
+            expectEqual(error?.kind, .configuration)
+            expectEqual(error?.reason.contains(reason), true, "\(String(describing: error)), expected: \(reason)")
         }
     }
 }
@@ -127,27 +127,27 @@ import Testing
     func `The names of a verified certificate are known, exactly as they are written`() throws {
         let certificate = authority.issue(["URI:spiffe://a/B", "DNS:Job.example", "email:a@b.test", "URI:urn:x"])
         let pair = try handshake(certificate)
-        #expect(pair.isOpen)
-        #expect(
-            pair.server.handshake?.peer?.names == ["URI:spiffe://a/B", "URI:urn:x", "DNS:Job.example"])
-        #expect(
-            pair.server.handshake?.peer == TLSPeer(uris: ["spiffe://a/B", "urn:x"], dnsNames: ["Job.example"]))
+        expect(pair.isOpen)
+        expectEqual(
+            pair.server.handshake?.peer?.names, ["URI:spiffe://a/B", "URI:urn:x", "DNS:Job.example"])
+        expectEqual(
+            pair.server.handshake?.peer, TLSPeer(uris: ["spiffe://a/B", "urn:x"], dnsNames: ["Job.example"]))
     }
 
     @Test
     func `A certificate without names has none, and neither has a client without a certificate`() throws {
-        #expect(try handshake(authority.issue([])).server.handshake?.peer == TLSPeer())
+        try expectEqual(handshake(authority.issue([])).server.handshake?.peer, TLSPeer())
         let pair = try handshake(nil, isRequired: false)
-        #expect(pair.isOpen)
-        #expect(pair.server.handshake?.peer == nil)
+        expect(pair.isOpen)
+        expectNil(pair.server.handshake?.peer)
     }
 
     @Test
     func `A client without a certificate is refused where one is required`() throws {
         let pair = try handshake(nil)
-        #expect(pair.serverError?.kind == .untrustedPeer)
+        expectEqual(pair.serverError?.kind, .untrustedPeer)
         // certificate_required: the client learns of it after its handshake.
-        #expect(pair.clientError?.kind == .alert(116))
+        expectEqual(pair.clientError?.kind, .alert(116))
     }
 
     @Test(arguments: [true, false])
@@ -157,11 +157,11 @@ import Testing
         let expired = authority.issue(["URI:urn:expired"], valid: -7200 ... -60)
         let other = TestAuthority("Other").issue(["URI:urn:good"])
         let list = authority.revocationList([revoked.serial])
-        #expect(try handshake(good, isRequired: isRequired, lists: list).isOpen)
+        try expect(handshake(good, isRequired: isRequired, lists: list).isOpen)
         let clients = TLSClientVerification(authorities: authority.certificate, revocationLists: list)
         let end = try site.server { $0.clients = clients }.revocationListExpires
-        #expect(end.map { abs($0 - Int64(Date().timeIntervalSince1970) - 86_400) < 3_600 } == true)
-        #expect(try handshake(revoked, isRequired: isRequired).isOpen)
+        expectEqual(end.map { abs($0 - Int64(Date().timeIntervalSince1970) - 86_400) < 3_600 }, true)
+        try expect(handshake(revoked, isRequired: isRequired).isOpen)
         let cases: [(TestCertificate, [UInt8]?, String)] = [
             (revoked, list, "revoked"), (expired, nil, "expired"), (other, nil, "unable to get local issuer"),
             (good, authority.revocationList([], valid: -7200 ... -60), "CRL has expired"),
@@ -169,9 +169,9 @@ import Testing
         ]
         for (certificate, lists, reason) in cases {
             let pair = try handshake(certificate, isRequired: isRequired, lists: lists)
-            #expect(pair.serverError?.kind == .untrustedPeer)
-            #expect(pair.serverError?.reason.contains(reason) == true, "\(String(describing: pair.serverError))")
-            #expect(pair.server.handshake == nil)
+            expectEqual(pair.serverError?.kind, .untrustedPeer)
+            expectEqual(pair.serverError?.reason.contains(reason), true, "\(String(describing: pair.serverError))")
+            expectNil(pair.server.handshake)
         }
     }
 

@@ -12,7 +12,7 @@ import Testing
     private func open() throws -> SessionPair {
         let pair = try SessionPair(site.client(), site.server())
         pair.exchange()
-        #expect(pair.isOpen)
+        expect(pair.isOpen)
         return pair
     }
 
@@ -23,19 +23,19 @@ import Testing
         pair.client.close()
         pair.client.close()
         pair.exchange()
-        #expect(pair.server.hasReceivedClose)
+        expect(pair.server.hasReceivedClose)
         try pair.server.receiveEnd()
         #expect(throws: TLSError(.state, "the session is not open")) { try pair.client.send([1].byteSpan) }
 
         try sendAll([4, 5], pair.server, pair)
-        #expect(pair.clientText == [4, 5])
+        expectEqual(pair.clientText, [4, 5])
         pair.server.close()
         pair.exchange()
-        #expect(pair.client.hasReceivedClose)
+        expect(pair.client.hasReceivedClose)
         try pair.client.receiveEnd()
-        #expect(pair.serverText == [1, 2, 3])
-        #expect(pair.clientError == nil)
-        #expect(pair.serverError == nil)
+        expectEqual(pair.serverText, [1, 2, 3])
+        expectNil(pair.clientError)
+        expectNil(pair.serverError)
     }
 
     @Test
@@ -45,9 +45,9 @@ import Testing
             _ = try pair.client.send([UInt8](repeating: 7, count: 100).byteSpan)
             pair.change = { _, flight in Array(flight.dropLast(cut)) }
             pair.exchange()
-            #expect(pair.serverText.count == (cut == 0 ? 100 : 0))
+            expectEqual(pair.serverText.count, cut == 0 ? 100 : 0)
             let error = #expect(throws: TLSError.self) { try pair.server.receiveEnd() }
-            #expect(error?.kind == .truncated)
+            expectEqual(error?.kind, .truncated)
             #expect(throws: TLSError.self) { try pair.server.send([1].byteSpan) }
         }
     }
@@ -59,10 +59,10 @@ import Testing
             isFromClient ? flight.dropLast() + [flight[flight.count - 1] ^ 1] : flight
         }
         try sendAll([1, 2, 3], pair.client, pair)
-        #expect(pair.serverText.isEmpty)
-        #expect(pair.serverError?.kind == .violation)
+        expect(pair.serverText.isEmpty)
+        expectEqual(pair.serverError?.kind, .violation)
         // bad_record_mac.
-        #expect(pair.clientError?.kind == .alert(20))
+        expectEqual(pair.clientError?.kind, .alert(20))
     }
 
     @Test(
@@ -72,8 +72,8 @@ import Testing
             (Array("get".utf8), .other), ([0], .other),
         ] as [([UInt8], FirstBytes?)])
     func `The first bytes say what a client speaks`(bytes: [UInt8], expected: FirstBytes?) throws {
-        #expect(FirstBytes.of(bytes.byteSpan) == expected)
-        #expect(FirstBytes.looksLikePlainText(bytes.byteSpan) == (expected == .plainHTTP))
+        expectEqual(FirstBytes.of(bytes.byteSpan), expected)
+        expectEqual(FirstBytes.looksLikePlainText(bytes.byteSpan), expected == .plainHTTP)
     }
 
     @Test
@@ -83,9 +83,9 @@ import Testing
         let error = #expect(throws: TLSError.self) {
             try session.receive(Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8).byteSpan, into: &plaintext)
         }
-        #expect(error?.kind == .violation)
-        #expect(error?.reason == "http request")
-        #expect(session.failure == error)
+        expectEqual(error?.kind, .violation)
+        expectEqual(error?.reason, "http request")
+        expectEqual(session.failure, error)
     }
 
     @Test
@@ -96,7 +96,7 @@ import Testing
         let hello: [UInt8] = [0x16, 3, 1, 0x40, 0, 1, 0x01, 0xFF, 0xFF] + [UInt8](repeating: 3, count: 16_380)
         for _ in 0..<3 { try session.receive(hello.byteSpan, into: &plaintext) }
         let refused = #expect(throws: TLSError.self) { try session.receive(hello.byteSpan, into: &plaintext) }
-        #expect(refused?.kind == .limit)
+        expectEqual(refused?.kind, .limit)
 
         var limits = TLSLimits()
         limits.handshakeBytesMax = 100
@@ -104,7 +104,7 @@ import Testing
             client: TLSSession(client: site.client(), serverName: "localhost"),
             server: TLSSession(server: site.server(), limits: limits))
         pair.exchange()
-        #expect(pair.serverError == TLSError(.limit, "the handshake has too many bytes"))
+        expectEqual(pair.serverError, TLSError(.limit, "the handshake has too many bytes"))
     }
 
     @Test
@@ -117,20 +117,20 @@ import Testing
         pair.exchange()
         let bytes = [UInt8](repeating: 9, count: 100_000)
         let taken = try pair.client.send(bytes.byteSpan)
-        #expect((40_000..<60_000).contains(taken))
-        #expect(try pair.client.send(bytes.byteSpan) == 0)
-        #expect(pair.client.outputBytes < 60_000)
+        expect((40_000..<60_000).contains(taken))
+        try expectEqual(pair.client.send(bytes.byteSpan), 0)
+        expect(pair.client.outputBytes < 60_000)
         pair.exchange()
-        #expect(pair.serverText.count == taken)
-        #expect(try pair.client.send([1].byteSpan) == 1)
+        expectEqual(pair.serverText.count, taken)
+        try expectEqual(pair.client.send([1].byteSpan), 1)
     }
 
     @Test
     func `A client may change its keys and ask for new ones`() throws {
         let outcome = try OpenSSLCommand.client(
             against: site.server(), ["-tls1_3"], says: "k\nK\nhello\n", answer: "bye\n", readsCommands: true)
-        #expect(outcome.serverText == "hello\n")
-        #expect(outcome.output.contains("bye"))
+        expectEqual(outcome.serverText, "hello\n")
+        expect(outcome.output.contains("bye"))
     }
 
     @Test
@@ -140,19 +140,19 @@ import Testing
                 against: site.server(), ["-tls1_3"], says: String(repeating: "k\n", count: count) + "hello\n",
                 answer: "bye\n", readsCommands: true)
         }
-        #expect(try outcome(30).serverText == "hello\n")
+        try expectEqual(outcome(30).serverText, "hello\n")
         let refused = try outcome(40)
-        #expect(refused.failure == TLSError(.limit, "too many key updates"))
-        #expect(refused.serverText == "")
+        expectEqual(refused.failure, TLSError(.limit, "too many key updates"))
+        expectEqual(refused.serverText, "")
     }
 
     @Test
     func `Renegotiation is refused`() throws {
         let outcome = try OpenSSLCommand.client(
             against: site.server(), ["-tls1_2"], says: "R\n", answer: nil, readsCommands: true)
-        #expect(outcome.serverHandshake?.version == .tls12)
-        #expect(outcome.serverText == "")
-        #expect(outcome.errors.contains("no renegotiation"), "\(outcome.errors)")
+        expectEqual(outcome.serverHandshake?.version, .tls12)
+        expectEqual(outcome.serverText, "")
+        expect(outcome.errors.contains("no renegotiation"), "\(outcome.errors)")
     }
 
     @Test(arguments: 0..<4)
@@ -160,7 +160,7 @@ import Testing
         for seed in 0..<150 {
             var random = SeededGenerator(seed: UInt64(share * 1000 + seed))
             let bytes = (0..<random.below(400)).map { _ in UInt8(random.below(256)) }
-            #expect(TLSSessionCheck.violation([[0, 1, 2, 5][share]] + bytes) == nil, "seed \(random.seed)")
+            expectNil(TLSSessionCheck.violation([[0, 1, 2, 5][share]] + bytes), "seed \(random.seed)")
         }
     }
 }

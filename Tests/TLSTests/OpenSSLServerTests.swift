@@ -55,26 +55,26 @@ import Testing
     @Test(arguments: [("-tls1_2", TLSVersion.tls12), ("-tls1_3", .tls13)])
     func `Both versions, with a protocol`(option: String, version: TLSVersion) throws {
         try serve([option, "-alpn", "h2"]) { peer in
-            #expect(peer.session.handshake?.version == version, "\(String(describing: peer.session.failure))")
-            #expect(peer.session.handshake?.protocolName == "h2")
+            expectEqual(peer.session.handshake?.version, version, "\(String(describing: peer.session.failure))")
+            expectEqual(peer.session.handshake?.protocolName, "h2")
             _ = try peer.session.send(Array("hello\n".utf8).byteSpan)
             peer.flush()
             var text: [UInt8] = []
             while text.count < 6, let more = peer.receive() { text += more }
-            #expect(String(decoding: text, as: UTF8.self) == "olleh\n")
+            expectEqual(String(decoding: text, as: UTF8.self), "olleh\n")
         }
     }
 
     @Test
     func `A server without a protocol in common, and an old one`() throws {
         try serve(["-tls1_1", "-cipher", "ALL@SECLEVEL=0"]) { peer in
-            #expect(peer.session.handshake == nil)
-            #expect(peer.session.failure != nil)
+            expectNil(peer.session.handshake)
+            expect(peer.session.failure != nil)
         }
         // s_server ignores offers if it has no protocols; the caller sees that none was chosen.
         try serve([]) { peer in
-            #expect(peer.session.handshake != nil)
-            #expect(peer.session.handshake?.protocolName == nil)
+            expect(peer.session.handshake != nil)
+            expectNil(peer.session.handshake?.protocolName)
         }
     }
 }

@@ -23,10 +23,10 @@ import Testing
     ) throws -> (isResumed: Bool, ticket: TLSTicket?, peer: TLSPeer?) {
         let pair = try SessionPair(client, server, name: name, ticket: ticket)
         pair.exchange()
-        #expect(pair.isOpen, "\(String(describing: pair.clientError)) \(String(describing: pair.serverError))")
+        expect(pair.isOpen, "\(String(describing: pair.clientError)) \(String(describing: pair.serverError))")
         // Tickets of TLS 1.3 come after the handshake.
         try sendAll([1], pair.server, pair)
-        #expect(pair.client.handshake?.isResumed == pair.server.handshake?.isResumed)
+        expectEqual(pair.client.handshake?.isResumed, pair.server.handshake?.isResumed)
         return (pair.server.handshake?.isResumed == true, pair.client.ticket(), pair.server.handshake?.peer)
     }
 
@@ -36,15 +36,15 @@ import Testing
         let keys = TicketKeys(now: clock.now)
         let (client, server) = (try site.client(), try site.server(tickets: keys))
         let first = try session(client, server)
-        #expect(!first.isResumed)
-        #expect(try session(client, server, first.ticket).isResumed)
+        expect(!first.isResumed)
+        try expect(session(client, server, first.ticket).isResumed)
         // The key is no longer used for new tickets, and still opens the old ones.
         clock.step(3700)
         let second = try session(client, server, first.ticket)
-        #expect(second.isResumed)
+        expect(second.isResumed)
         clock.step(3600)
-        #expect(try !session(client, server, first.ticket).isResumed)
-        #expect(try session(client, server, second.ticket).isResumed)
+        try expect(!session(client, server, first.ticket).isResumed)
+        try expect(session(client, server, second.ticket).isResumed)
     }
 
     @Test
@@ -54,9 +54,9 @@ import Testing
         let ticket = try session(client, site.server(tickets: keys)).ticket
         let renewed = site.authority.issue(["DNS:localhost", "DNS:a.example.test"])
         let reloaded = try site.server(tickets: keys) { $0.credential = credential(renewed) }
-        #expect(try session(client, reloaded, ticket).isResumed)
-        #expect(try !session(client, reloaded, ticket, name: "a.example.test").isResumed)
-        #expect(try !session(client, site.server(), ticket).isResumed)
+        try expect(session(client, reloaded, ticket).isResumed)
+        try expect(!session(client, reloaded, ticket, name: "a.example.test").isResumed)
+        try expect(!session(client, site.server(), ticket).isResumed)
     }
 
     @Test
@@ -70,15 +70,15 @@ import Testing
         }
         let client = try site.client()
         let ticket = try session(client, server(isRequired: false)).ticket
-        #expect(try session(client, server(isRequired: false), ticket).isResumed)
+        try expect(session(client, server(isRequired: false), ticket).isResumed)
         let pair = try SessionPair(client, server(isRequired: true), ticket: ticket)
         pair.exchange()
-        #expect(pair.serverError?.kind == .untrustedPeer)
+        expectEqual(pair.serverError?.kind, .untrustedPeer)
 
         let stranger = try site.client { $0.authorities = .certificates(authority.certificate) }
         let other = try SessionPair(stranger, server(isRequired: false), ticket: ticket)
         other.exchange()
-        #expect(other.clientError?.kind == .untrustedPeer)
+        expectEqual(other.clientError?.kind, .untrustedPeer)
     }
 
     @Test
@@ -94,14 +94,14 @@ import Testing
         }
         let first = try session(client, server(authority.certificate))
         let again = try session(client, server(authority.certificate), first.ticket)
-        #expect(again.isResumed)
-        #expect(again.peer == TLSPeer(uris: ["urn:job"]))
+        expect(again.isResumed)
+        expectEqual(again.peer, TLSPeer(uris: ["urn:job"]))
 
         let more = authority.certificate + TestAuthority("More").certificate
-        #expect(try !session(client, server(more), first.ticket).isResumed)
-        #expect(
-            try !session(client, server(authority.certificate, authority.revocationList([])), first.ticket).isResumed)
-        #expect(try !session(client, server(nil), first.ticket).isResumed)
+        try expect(!session(client, server(more), first.ticket).isResumed)
+        try expect(
+            !session(client, server(authority.certificate, authority.revocationList([])), first.ticket).isResumed)
+        try expect(!session(client, server(nil), first.ticket).isResumed)
     }
 
     @Test

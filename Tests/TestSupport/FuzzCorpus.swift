@@ -11,8 +11,8 @@ package enum FuzzCorpus {
         _ violation: ([UInt8]) -> String?
     ) throws {
         let inputs = try Repository.corpus(target)
-        #expect(inputs.count > countMin, sourceLocation: sourceLocation)
-        for (name, bytes) in inputs { #expect(violation(bytes) == nil, "\(name)", sourceLocation: sourceLocation) }
+        expect(inputs.count > countMin, sourceLocation: sourceLocation)
+        for (name, bytes) in inputs { expectNil(violation(bytes), "\(name)", sourceLocation: sourceLocation) }
     }
 
     /// Expects that inputs with bytes removed, repeated and exchanged keep every property. The share of the run selects
@@ -27,7 +27,7 @@ package enum FuzzCorpus {
         var random = SeededGenerator(seed: UInt64(CaseShare.number))
         for _ in 0..<rounds {
             let bytes = random.damaged(random.pick(valid), replacements: replacements)
-            #expect(violation(bytes) == nil, "seed \(random.seed): \(bytes)", sourceLocation: sourceLocation)
+            expectNil(violation(bytes), "seed \(random.seed): \(bytes)", sourceLocation: sourceLocation)
         }
     }
 }

@@ -16,7 +16,7 @@ struct TidyRule: CustomStringConvertible, Sendable {
     static let all = [
         lineLength, scriptLineLength, suitesHaveTimeLimits, answersAreNotDiscarded, nothingIsLeftToDo,
         sleepsHaveReasons, plainPages, plainComments, plainNames, publicIsDocumented, inlinableMembersAreUsable,
-        stringsLendNoSpans, locksHoldNoClosures,
+        stringsLendNoSpans, locksHoldNoClosures, expectationsAreFunctions,
     ]
 
     /// The files that the rule is about.
@@ -65,6 +65,22 @@ extension TidyRule {
         remedy: "Remove the attribute: the compiler then lists the calls that ignore the answer. Assert it there."
     ) { file in
         file.lines.indices.filter { attribute("@discardable" + "Result", on: file.lines[$0]) }
+    }
+
+    // A line that ends after the bracket has the error that is expected in the next one.
+    static let expectationsAreFunctions = TidyRule(
+        name: "Conditions are checked by functions", folders: ["Tests"],
+        remedy: "Write expect(_:), expectEqual(_:_:) or expectNil(_:) of TestSupport: see docs/decisions/0093."
+    ) { file in
+        if file.path.hasPrefix("Tests/UserCode") || file.path.hasPrefix("Tests/Interop") { return [] }
+        return file.lines.indices.filter { index in
+            file.lines[index].ranges(of: "#" + "expect(").contains { call in
+                let rest = file.lines[index][call.upperBound...]
+                let first = rest.isEmpty ? file.lines.dropFirst(index + 1).first?.drop { $0 == " " } ?? "" : rest
+                return !first.hasPrefix("throws:") && !first.hasPrefix("processExitsWith:")
+                    && !rest.hasSuffix("{") && !rest.contains(") {")
+            }
+        }
     }
 
     static let nothingIsLeftToDo = TidyRule(

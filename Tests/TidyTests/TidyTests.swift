@@ -1,5 +1,6 @@
 // Rules of the source tree: each violation with its file, its line and the remedy.
 
+import TestSupport
 import Testing
 
 @Suite("Tidy", .timeLimit(.minutes(20))) struct TidyTests {
@@ -27,6 +28,12 @@ import Testing
             ),
             (.suitesHaveTimeLimits, ["@Suite(", "    \"A\",", "    .serialized)", "struct A {}", "// @Suite"], [0]),
             (.answersAreNotDiscarded, ["    @discardable" + "Result", "// @discardable" + "Result"], [0]),
+            (
+                .expectationsAreFunctions,
+                ["    #" + "expect(a == 1)", "expect(a)", "#" + "expect(throws: E.self) { f() }", "#" + "expect("],
+                [0, 3]
+            ),
+            (.expectationsAreFunctions, ["#" + "expect(", "    throws: E.self", ") { f() }"], []),
             (.nothingIsLeftToDo, ["// TO" + "DO: more", "let mastodon = 1", "// FIX" + "ME"], [0, 2]),
             (.sleepsHaveReasons, ["usleep" + "(20_000)", "usleep" + "(20_001_000)", "usleep" + "(count)"], [1, 2]),
             (.sleepsHaveReasons, ["// A kill at any moment.", "Task" + ".sleep(for: .seconds(1))"], []),
@@ -58,7 +65,7 @@ import Testing
         ]
         for (rule, lines, expected) in cases {
             let file = SourceFile(path: "Tests/A/B.swift", lines: lines.map { $0[...] })
-            #expect(rule.broken(file) == expected, "\(rule.name): \(lines)")
+            expectEqual(rule.broken(file), expected, "\(rule.name): \(lines)")
         }
     }
 }

@@ -74,7 +74,7 @@ struct TypedFirestoreTests {
             .update(ulysses, .set(\.year, to: 1922), .union(\.tags, with: ["irish"]))
         try batch.set(Book(title: "Dubliners", year: 1914), at: dubliners)
         try await batch.commit()
-        #expect(try await ulysses.get()?.year == 1922)
+        try await expectEqual(ulysses.get()?.year, 1922)
         let titles = try await db.runTransaction { transaction in
             guard var first = try transaction.get(ulysses), let second = try transaction.snapshot(dubliners) else {
                 return [String]()
@@ -84,15 +84,15 @@ struct TypedFirestoreTests {
             try transaction.update(dubliners, .increment(\.year, by: 1), .remove(\.subtitle))
             return [first.title, try second.model.title]
         }
-        #expect(titles == ["Ulysses", "Dubliners"])
-        #expect(try await ulysses.get()?.year == 1923)
-        #expect(try await dubliners.get()?.year == 1915)
+        expectEqual(titles, ["Ulysses", "Dubliners"])
+        try await expectEqual(ulysses.get()?.year, 1923)
+        try await expectEqual(dubliners.get()?.year, 1915)
         try await db.runTransaction { transaction in
-            #expect(try transaction.get(books.document("none")) == nil)
+            try expectNil(transaction.get(books.document("none")))
             try transaction.merge(Book(title: "Finnegans Wake", year: 1939), at: ulysses)
             transaction.delete(dubliners)
         }
-        #expect(try await ulysses.get()?.title == "Finnegans Wake")
+        try await expectEqual(ulysses.get()?.title, "Finnegans Wake")
         await #expect(throws: NoSuchField.self) {
             try await db.runTransaction { transaction in
                 _ = try transaction.update(ulysses, .set(\.shout, to: "x"))
@@ -101,9 +101,9 @@ struct TypedFirestoreTests {
         let last = db.batch()
         try last.merge(Book(title: "x", year: 1), at: books.document("new")).delete(ulysses)
         try await last.commit()
-        #expect(try await ids(books.all) == ["new"])
+        try await expectEqual(ids(books.all), ["new"])
         try await db.terminate()
-        #expect(database.stop())
+        expect(database.stop())
     }
 
     @Test
@@ -121,7 +121,7 @@ struct TypedFirestoreTests {
         ]
         for (query, text) in queries { await expectErrors(of: query, text) }
         try await db.terminate()
-        #expect(database.stop())
+        expect(database.stop())
     }
 
     /// The errors of all kinds of reads of a query.
@@ -166,9 +166,9 @@ struct TypedFirestoreTests {
         ]
         for (query, text) in queries { await expectErrors(of: query, text) }
         // An order that comes later is in time.
-        #expect(try await books.all.limit(toLast: 1).order(by: \.year).get().count == 1)
+        try await expectEqual(books.all.limit(toLast: 1).order(by: \.year).get().count, 1)
         try await db.terminate()
-        #expect(database.stop())
+        expect(database.stop())
     }
 
     private struct Sheet: Codable, Sendable {
@@ -218,9 +218,9 @@ struct TypedFirestoreTests {
                 }
             }
         }
-        #expect(try await sheet.get()?.page.number == 1)
+        try await expectEqual(sheet.get()?.page.number, 1)
         try await db.terminate()
-        #expect(database.stop())
+        expect(database.stop())
     }
 
     @Test(arguments: TestBackend.allCases)
@@ -229,33 +229,33 @@ struct TypedFirestoreTests {
         let books = db.collection("books", of: Book.self)
         let reference = try await books.add(Book(title: "Ulysses", year: 1922, tags: ["irish"]))
         var stored = try #require(try await reference.get())
-        #expect(stored.id == reference.id)
-        #expect(stored.title == "Ulysses" && stored.year == 1922)
-        #expect(stored.added != nil)
+        expectEqual(stored.id, reference.id)
+        expect(stored.title == "Ulysses" && stored.year == 1922)
+        expect(stored.added != nil)
         try await reference.update(
             .set(\.title, to: "Ulysses 2"), .increment(\.year, by: 1), .increment(\.price, by: 0.5),
             .union(\.tags, with: ["long"]), .set(\.shelf.number, to: 7),
             .set(\.subtitle, to: "s"), .setToCommitTime(\.added))
         stored = try #require(try await reference.get())
-        #expect(stored.title == "Ulysses 2" && stored.year == 1923 && stored.price == 2)
-        #expect(stored.tags == ["irish", "long"] && stored.shelf.number == 7 && stored.subtitle == "s")
+        expect(stored.title == "Ulysses 2" && stored.year == 1923 && stored.price == 2)
+        expect(stored.tags == ["irish", "long"] && stored.shelf.number == 7 && stored.subtitle == "s")
         try await reference.update(.remove(\.subtitle), .subtract(["long"], from: \.tags))
-        #expect(try await reference.get()?.tags == ["irish"])
+        try await expectEqual(reference.get()?.tags, ["irish"])
         await #expect(throws: RepeatedField.self) {
             try await reference.update(.set(\.year, to: 1), .increment(\.year, by: 1))
         }
-        #expect(try await reference.get()?.subtitle == nil)
+        try await expectNil(reference.get()?.subtitle)
         try await reference.untyped.updateData(["other": 1])
         stored.title = "again"
         try await reference.merge(stored)
-        #expect(try await reference.untyped.getDocument().get("other") as? Int == 1)
+        try await expect(reference.untyped.getDocument().get("other") as? Int == 1)
         try await reference.set(stored)
-        #expect(try await reference.untyped.getDocument().get("other") == nil)
+        try await expectNil(reference.untyped.getDocument().get("other"))
         try await reference.delete()
-        #expect(try await reference.get() == nil)
+        try await expectNil(reference.get())
         await #expect(throws: (any Error).self) { try await reference.update(.set(\.title, to: "none")) }
         try await db.terminate()
-        #expect(database.stop())
+        expect(database.stop())
     }
 
     @Test(arguments: TestBackend.allCases)
@@ -269,37 +269,37 @@ struct TypedFirestoreTests {
                 shelf: .init(number: n), subtitle: n == 2 ? "s" : nil)
             try await books.document("b\(n)").set(book)
         }
-        #expect(try await ids(books.where(\.year, .greaterThan, 1901)) == ["b2", "b3"])
-        #expect(try await ids(books.where(\.year, .lessThanOrEqual, 1901).where(\.price, .greaterThan, 0)) == ["b1"])
-        #expect(try await ids(books.where(\.isLent, .equal, true)) == ["b3"])
-        #expect(try await ids(books.where(\.kind, .equal, .novel)) == ["b0", "b1"])
-        #expect(try await ids(books.where(\.kind, .notEqual, .novel)) == ["b2", "b3"])
-        #expect(try await ids(books.where(\.publisher.name, .equal, "p2")) == ["b2"])
-        #expect(try await ids(books.where(\.publisher, .equal, .init(name: "p1", city: "c"))) == ["b1"])
-        #expect(try await ids(books.where(\.shelf, .equal, .init(number: 3))) == ["b3"])
-        #expect(try await ids(books.where(\.shelf.number, .lessThan, 1)) == ["b0"])
-        #expect(try await ids(books.where(\.subtitle, .equal, "s")) == ["b2"])
-        #expect(try await ids(books.where(\.note, .equal, nil)) == ["b0", "b1", "b2", "b3"])
-        #expect(try await ids(books.where(\.id, .greaterThanOrEqual, "b2")) == ["b2", "b3"])
-        #expect(try await ids(books.all.where(\.tags, contains: "a1")) == ["b1"])
-        #expect(try await ids(books.all.where(\.tags, containsAny: ["a1", "a2"])) == ["b1", "b2"])
-        #expect(try await ids(books.all.where(\.title, in: ["t0", "t3", "x"])) == ["b0", "b3"])
-        #expect(try await ids(books.all.where(\.title, notIn: ["t0", "t3"])) == ["b1", "b2"])
-        #expect(try await ids(books.where(\.tags, .equal, ["a0", "all"])) == ["b0"])
-        #expect(try await ids(books.where(\.ratings, .equal, ["r": 2])) == ["b2"])
+        try await expectEqual(ids(books.where(\.year, .greaterThan, 1901)), ["b2", "b3"])
+        try await expectEqual(ids(books.where(\.year, .lessThanOrEqual, 1901).where(\.price, .greaterThan, 0)), ["b1"])
+        try await expectEqual(ids(books.where(\.isLent, .equal, true)), ["b3"])
+        try await expectEqual(ids(books.where(\.kind, .equal, .novel)), ["b0", "b1"])
+        try await expectEqual(ids(books.where(\.kind, .notEqual, .novel)), ["b2", "b3"])
+        try await expectEqual(ids(books.where(\.publisher.name, .equal, "p2")), ["b2"])
+        try await expectEqual(ids(books.where(\.publisher, .equal, .init(name: "p1", city: "c"))), ["b1"])
+        try await expectEqual(ids(books.where(\.shelf, .equal, .init(number: 3))), ["b3"])
+        try await expectEqual(ids(books.where(\.shelf.number, .lessThan, 1)), ["b0"])
+        try await expectEqual(ids(books.where(\.subtitle, .equal, "s")), ["b2"])
+        try await expectEqual(ids(books.where(\.note, .equal, nil)), ["b0", "b1", "b2", "b3"])
+        try await expectEqual(ids(books.where(\.id, .greaterThanOrEqual, "b2")), ["b2", "b3"])
+        try await expectEqual(ids(books.all.where(\.tags, contains: "a1")), ["b1"])
+        try await expectEqual(ids(books.all.where(\.tags, containsAny: ["a1", "a2"])), ["b1", "b2"])
+        try await expectEqual(ids(books.all.where(\.title, in: ["t0", "t3", "x"])), ["b0", "b3"])
+        try await expectEqual(ids(books.all.where(\.title, notIn: ["t0", "t3"])), ["b1", "b2"])
+        try await expectEqual(ids(books.where(\.tags, .equal, ["a0", "all"])), ["b0"])
+        try await expectEqual(ids(books.where(\.ratings, .equal, ["r": 2])), ["b2"])
         let page = try await books.order(by: \.year, descending: true).limit(to: 2).get()
-        #expect(try page.models.map(\.year) == [1903, 1902])
+        try expectEqual(page.models.map(\.year), [1903, 1902])
         let last = try #require(page.documents.last)
-        #expect(try await books.order(by: \.year, descending: true).start(after: last).get().models.count == 2)
-        #expect(try await books.order(by: \.year, descending: true).start(at: last).get().count == 3)
-        #expect(try await books.order(by: \.year).limit(toLast: 1).get().models.map(\.year) == [1903])
-        #expect(try await books.all.count() == 4)
-        #expect(try await books.all.sum(of: \.year) == 7606)
-        #expect(try await books.all.average(of: \.price) == 1.5)
-        #expect(try await books.where(\.year, .equal, 1).average(of: \.price) == nil)
-        #expect(try await db.collectionGroup("books", of: Book.self).count() == 4)
+        try await expectEqual(books.order(by: \.year, descending: true).start(after: last).get().models.count, 2)
+        try await expectEqual(books.order(by: \.year, descending: true).start(at: last).get().count, 3)
+        try await expectEqual(books.order(by: \.year).limit(toLast: 1).get().models.map(\.year), [1903])
+        try await expectEqual(books.all.count(), 4)
+        try await expectEqual(books.all.sum(of: \.year), 7606)
+        try await expectEqual(books.all.average(of: \.price), 1.5)
+        try await expectNil(books.where(\.year, .equal, 1).average(of: \.price))
+        try await expectEqual(db.collectionGroup("books", of: Book.self).count(), 4)
         try await db.terminate()
-        #expect(database.stop())
+        expect(database.stop())
     }
 
     /// Without a server timestamp, whose arrival would be a change.
@@ -314,13 +314,13 @@ struct TypedFirestoreTests {
         var replayed: [String] = []
         for try await snapshot in notes.order(by: \.year).snapshots {
             for change in snapshot.changes {
-                if let index = change.oldIndex { #expect(replayed.remove(at: index) == change.document.id) }
+                if let index = change.oldIndex { expectEqual(replayed.remove(at: index), change.document.id) }
                 if let index = change.newIndex { replayed.insert(change.document.id, at: index) }
-                #expect((change.oldIndex == nil) == (change.kind == .added))
-                #expect((change.newIndex == nil) == (change.kind == .removed))
+                expectEqual(change.oldIndex == nil, change.kind == .added)
+                expectEqual(change.newIndex == nil, change.kind == .removed)
             }
             let ids = snapshot.documents.map(\.id)
-            #expect(replayed == ids)
+            expectEqual(replayed, ids)
             guard ids == states[reached] else { continue }
             reached += 1
             switch reached {
@@ -332,16 +332,16 @@ struct TypedFirestoreTests {
             }
             if reached == states.count { break }
         }
-        #expect(reached == states.count)
+        expectEqual(reached, states.count)
         var years: [Int?] = []
         for try await snapshot in notes.document("x").snapshots {
             years.append(try snapshot?.model.year)
             if years.count == 1 { try await notes.document("x").set(Note(year: 7)) }
             if years.count == 2 { break }
         }
-        #expect(years == [nil, 7])
+        expectEqual(years, [nil, 7])
         try await db.terminate()
-        #expect(database.stop())
+        expect(database.stop())
     }
 
     // MARK: Key paths without a field
@@ -377,14 +377,14 @@ struct TypedFirestoreTests {
         let error = await #expect(throws: NoSuchField.self) {
             _ = try await tickets.where(\.number, .equal, 1).get()
         }
-        #expect(error?.description.contains("CaseIterable") == true)
+        expectEqual(error?.description.contains("CaseIterable"), true)
         let named = db.collection("named", of: Named.self)
         try await named.document("n").set(Named(state: .closed))
-        #expect(try await named.where(\.state, .equal, .closed).count() == 1)
+        try await expectEqual(named.where(\.state, .equal, .closed).count(), 1)
         try await db.document("books/text").setData(["title": 1])
         await #expect(throws: DecodingError.self) { _ = try await books.document("text").get() }
         let all = try await books.all.get()
-        #expect(all.count == 1)
+        expectEqual(all.count, 1)
         #expect(throws: DecodingError.self) { try all.models }
         try await db.terminate()
     }

@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import StoreTestSupport
+import TestSupport
 import Testing
 import WriteEngine
 
@@ -62,7 +63,7 @@ struct WorkBudgetTests {
     ) throws {
         _ = try apply(900, way, isUnion: isUnion)
         let error = #expect(throws: RequestError.self) { try apply(1_300, way, isUnion: isUnion) }
-        #expect(error?.code == .invalidArgument)
-        #expect(error?.message.contains("Commit fewer writes or elements at a time.") == true)
+        expectEqual(error?.code, .invalidArgument)
+        expectEqual(error?.message.contains("Commit fewer writes or elements at a time."), true)
     }
 }

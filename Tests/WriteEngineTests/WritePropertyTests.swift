@@ -38,7 +38,7 @@ func apply(
     case .put:
         let stored = application.newFields(of: list.writes[0], in: list)
         let validity = try DocumentValidator.validate(fields: stored)
-        #expect(validity.isCanonical)
+        expect(validity.isCanonical)
         let state = TestState(
             fields: try MapValue(documentBytes: stored), createMicroseconds: outcome.createMicroseconds,
             updateMicroseconds: commit)
@@ -138,12 +138,12 @@ struct WritePropertyTests {
             do {
                 let found = try apply(write, to: current, at: commit, with: &application)
                 let outcome = try expected.get()
-                #expect(
-                    found.state == outcome.state,
+                expectEqual(
+                    found.state, outcome.state,
                     "seed \(seed), round \(round): \(write) on \(String(describing: current))")
-                #expect(found.result.updateMicroseconds == outcome.updateMicroseconds, "seed \(seed), round \(round)")
-                #expect(
-                    found.result.transformResults == outcome.transformResults.map { EncodedValue($0) },
+                expectEqual(found.result.updateMicroseconds, outcome.updateMicroseconds, "seed \(seed), round \(round)")
+                expectEqual(
+                    found.result.transformResults, outcome.transformResults.map { EncodedValue($0) },
                     "seed \(seed), round \(round)")
                 current = outcome.state
             } catch let error as RequestError {
@@ -156,7 +156,7 @@ struct WritePropertyTests {
                     }
                     continue
                 }
-                #expect(error.code == wanted.code, "seed \(seed), round \(round): \(error), \(write)")
+                expectEqual(error.code, wanted.code, "seed \(seed), round \(round): \(error), \(write)")
             }
         }
     }

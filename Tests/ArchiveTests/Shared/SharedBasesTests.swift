@@ -67,11 +67,11 @@ import Testing
 
     private func expectCopied(_ folder: String) throws {
         let wanted = files.filter { $0.key.contains("/") }
-        #expect(try copy(folder) == wanted.values.reduce(0) { $0 + $1.count })
+        try expectEqual(copy(folder), wanted.values.reduce(0) { $0 + $1.count })
         for (path, bytes) in wanted {
-            #expect(try [UInt8](Data(contentsOf: URL(fileURLWithPath: "\(target)/\(path)"))) == bytes, "\(path)")
+            try expectEqual([UInt8](Data(contentsOf: URL(fileURLWithPath: "\(target)/\(path)"))), bytes, "\(path)")
         }
-        #expect(try Directory.names(in: target) == ["rules", "runs"])
+        try expectEqual(Directory.names(in: target), ["rules", "runs"])
     }
 
     @Test
@@ -80,8 +80,8 @@ import Testing
         try bases.check(folder)
         try expectCopied(folder)
         // The group with which a base ends may be later than its last version, and never earlier.
-        #expect(try copy(folder, version: 71) > 0)
-        #expect(error { _ = try copy(folder, version: 69) }?.code == .corrupt)
+        try expect(copy(folder, version: 71) > 0)
+        expectEqual(error { _ = try copy(folder, version: 69) }?.code, .corrupt)
     }
 
     @Test(arguments: ["runs/1.run", "runs/2.run", "runs/MANIFEST", "rules/000001.rules", "BASE"])
@@ -100,8 +100,8 @@ import Testing
                 try Directory.removeFile(place)
             }
             let found = error { _ = try copy(folder) }
-            #expect(found?.code == .corrupt && found?.file == place, "\(String(describing: found))")
-            if bytes?.count != whole.count { #expect(error { try bases.check(folder) }?.file == place) }
+            expect(found?.code == .corrupt && found?.file == place, "\(String(describing: found))")
+            if bytes?.count != whole.count { expectEqual(error { try bases.check(folder) }?.file, place) }
         }
         try Data(whole).write(to: URL(fileURLWithPath: place))
         try expectCopied(folder)
@@ -109,25 +109,25 @@ import Testing
 
     @Test
     func `An empty mount point, and the directory of another store, are not taken for the shared one`() throws {
-        #expect(error { try bases.checkMark() }?.code == .refused)
+        expectEqual(error { try bases.checkMark() }?.code, .refused)
         let folder = try write()
         try bases.claim()
         try bases.checkMark()
         let other = SharedBases(bases.directory, of: StoreIdentity(high: 1, low: 3))
-        #expect(error { try other.claim() }?.message.contains("another store") == true)
-        #expect(error { try other.check(folder) }?.code == .refused)
+        expectEqual(error { try other.claim() }?.message.contains("another store"), true)
+        expectEqual(error { try other.check(folder) }?.code, .refused)
         // The mount is gone.
         try FileManager.default.moveItem(atPath: root, toPath: directory.path(of: "away"))
-        #expect(error { try bases.claim() }?.message.contains("does not exist") == true)
+        expectEqual(error { try bases.claim() }?.message.contains("does not exist"), true)
         try Directory.create(root)
         for attempt in [
             { try bases.checkMark() }, { try bases.check(folder) },
             { _ = try bases.remove(except: [], throughEpoch: 9) },
         ] {
-            #expect(error(attempt)?.code == .refused)
+            expectEqual(error(attempt)?.code, .refused)
         }
-        #expect(error { _ = try copy(folder) }?.code == .refused)
-        #expect(try Directory.names(in: root) == [])
+        expectEqual(error { _ = try copy(folder) }?.code, .refused)
+        try expectEqual(Directory.names(in: root), [])
     }
 
     @Test
@@ -140,11 +140,11 @@ import Testing
         try Directory.create("\(bases.directory)/\(unfinished)/runs")
         try Data([1]).write(to: URL(fileURLWithPath: "\(bases.directory)/\(unfinished)/runs/1.run"))
         try Directory.create("\(bases.directory)/lost+found")
-        #expect(error { _ = try bases.remove(except: [kept], throughEpoch: 3) { true } }?.code == .closed)
-        #expect(try folders.count == 5)
+        expectEqual(error { _ = try bases.remove(except: [kept], throughEpoch: 3) { true } }?.code, .closed)
+        try expectEqual(folders.count, 5)
         let removed = try bases.remove(except: [kept], throughEpoch: 3)
-        #expect(Set(removed) == [old, unfinished])
-        #expect(try Set(folders) == [kept, later, "lost+found"])
+        expectEqual(Set(removed), [old, unfinished])
+        try expectEqual(Set(folders), [kept, later, "lost+found"])
         try expectCopied(kept)
         try expectCopied(later)
     }
@@ -161,9 +161,9 @@ import Testing
                 }
             }
             let found = error { _ = try write() }
-            #expect(found?.code == (status == ENOSPC ? .full : .inputOutput), "\(name)")
+            expectEqual(found?.code, status == ENOSPC ? .full : .inputOutput, "\(name)")
             failing.end()
-            #expect(try folders == [])
+            try expectEqual(folders, [])
         }
         try expectCopied(try write())
     }
@@ -202,8 +202,8 @@ import Testing
         }
         let found = error { _ = try write() }
         watch.end()
-        #expect(found?.code == .corrupt && found?.file?.hasSuffix("runs/1.run") == true, "\(String(describing: found))")
-        #expect(try folders == [])
+        expect(found?.code == .corrupt && found?.file?.hasSuffix("runs/1.run") == true, "\(String(describing: found))")
+        try expectEqual(folders, [])
     }
 
     @Test
@@ -218,8 +218,8 @@ import Testing
                     return asked > stop
                 }
             }
-            #expect(found?.code == .closed, "\(stop)")
-            #expect(try folders == [])
+            expectEqual(found?.code, .closed, "\(stop)")
+            try expectEqual(folders, [])
         }
         try expectCopied(try write())
     }
@@ -236,7 +236,7 @@ import Testing
                 [.init(path: "runs/1.run", place: source, byteCount: 2_500_001)], description,
                 to: SharedBases.folder(epoch: 1), isCancelled: { false })
         }
-        #expect(found?.code == .full && found?.message.contains("the file system has") == true)
-        #expect(try Directory.names(in: small.directory) == ["BASES"])
+        expect(found?.code == .full && found?.message.contains("the file system has") == true)
+        try expectEqual(Directory.names(in: small.directory), ["BASES"])
     }
 }

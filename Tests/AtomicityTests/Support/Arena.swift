@@ -32,7 +32,7 @@ final class Arena: Sendable {
     /// Verifies every invariant of the data directory, which no server may be using.
     func expectSound(_ comment: Comment? = nil) throws {
         let outcome = try HearthBinary.run(["check", "--data", data])
-        #expect(outcome.status == 0, comment ?? "\(outcome.output)\(outcome.errors)")
+        expectEqual(outcome.status, 0, comment ?? "\(outcome.output)\(outcome.errors)")
     }
 
     /// Runs `hearth indexes` on the test's database, whether a server has the directory or not.

@@ -31,30 +31,30 @@ struct RulesHistoryTests {
 
     @Test
     func `Texts have numbers from 1 on and are read as they were given, in files for their owner`() throws {
-        #expect(try history.all().isEmpty && history.newest() == nil && history.previous() == nil)
+        try expect(history.all().isEmpty && history.newest() == nil && history.previous() == nil)
         let texts = ["a\r\n", "", "é\0", String(repeating: "x", count: RulesLimits.sourceBytes)]
         for text in texts { _ = try history.append(text) }
         let entries = try history.all()
-        #expect(entries.map(\.number) == [1, 2, 3, 4])
-        #expect(entries.map(\.byteCount) == texts.map(\.utf8.count))
-        #expect(entries.allSatisfy { $0.time > 1_700_000_000_000_000 })
+        expectEqual(entries.map(\.number), [1, 2, 3, 4])
+        expectEqual(entries.map(\.byteCount), texts.map(\.utf8.count))
+        expect(entries.allSatisfy { $0.time > 1_700_000_000_000_000 })
         for (index, text) in texts.enumerated() {
-            #expect(try Array(history.text(index + 1).utf8) == Array(text.utf8))
+            try expectEqual(Array(history.text(index + 1).utf8), Array(text.utf8))
         }
-        #expect(try history.newest() == 4 && history.previous() == 3)
-        #expect(try names() == ["000001.rules", "000002.rules", "000003.rules", "000004.newest", "000004.rules"])
-        #expect(try permissions("rules") == 0o700 && permissions("rules/000004.rules") == 0o600)
+        try expect(history.newest() == 4 && history.previous() == 3)
+        try expectEqual(names(), ["000001.rules", "000002.rules", "000003.rules", "000004.newest", "000004.rules"])
+        try expect(permissions("rules") == 0o700 && permissions("rules/000004.rules") == 0o600)
         #expect(throws: StorageError.self) { try history.append(texts[3] + "x") }
-        #expect(try history.newest() == 4)
+        try expectEqual(history.newest(), 4)
     }
 
     @Test
     func `The newest hundred are kept`() throws {
-        for number in 1...102 { #expect(try history.append("\(number)").number == number) }
+        for number in 1...102 { try expectEqual(history.append("\(number)").number, number) }
         let entries = try history.all()
-        #expect(entries.count == RulesHistory.entriesMax && entries.first?.number == 3)
-        #expect(try names().count == RulesHistory.entriesMax + 1)
-        #expect(try history.text(3) == "3" && history.text(102) == "102")
+        expect(entries.count == RulesHistory.entriesMax && entries.first?.number == 3)
+        try expectEqual(names().count, RulesHistory.entriesMax + 1)
+        try expect(history.text(3) == "3" && history.text(102) == "102")
         #expect(throws: StorageError.self) { try history.text(2) }
     }
 
@@ -64,11 +64,11 @@ struct RulesHistoryTests {
             try write(name, [0x78])
         }
         try write("9999999999.rules", [0x78])
-        #expect(try history.newest() == nil)
+        try expectNil(history.newest())
         try write("999999.rules", Array("old".utf8))
-        #expect(try history.append("new").number == 1_000_000)
-        #expect(try history.newest() == 1_000_000 && history.previous() == 999_999)
-        #expect(try history.text(1_000_000) == "new")
+        try expectEqual(history.append("new").number, 1_000_000)
+        try expect(history.newest() == 1_000_000 && history.previous() == 999_999)
+        try expectEqual(history.text(1_000_000), "new")
     }
 
     @Test
@@ -81,9 +81,9 @@ struct RulesHistoryTests {
             atPath: directory.path(of: "rules/000004.rules"), withDestinationPath: "/nowhere")
         for (number, code) in [(1, StorageError.Code.corrupt), (2, .inputOutput), (3, .corrupt), (4, .inputOutput)] {
             let error = #expect(throws: StorageError.self) { try history.text(number) }
-            #expect(error?.code == code, "\(number)")
+            expectEqual(error?.code, code, "\(number)")
         }
-        #expect(try history.newest() == 4)
+        try expectEqual(history.newest(), 4)
     }
 
     @Test
@@ -91,33 +91,33 @@ struct RulesHistoryTests {
         for text in ["first", "second", "third"] { _ = try history.append(text) }
         try FileManager.default.removeItem(atPath: history.file(3))
         let error = #expect(throws: StorageError.self) { try history.newest() }
-        #expect(error?.code == .corrupt && error?.file == history.file(3))
-        #expect(try history.previous() == 2 && history.highest() == 3)
+        expect(error?.code == .corrupt && error?.file == history.file(3))
+        try expect(history.previous() == 2 && history.highest() == 3)
         // None is left.
         for number in 1...2 { try FileManager.default.removeItem(atPath: history.file(number)) }
         #expect(throws: StorageError.self) { try history.newest() }
         // Others take their place, under another number.
-        #expect(try history.append("fourth").number == 4)
-        #expect(try history.newest() == 4 && history.text(4) == "fourth")
+        try expectEqual(history.append("fourth").number, 4)
+        try expect(history.newest() == 4 && history.text(4) == "fourth")
     }
 
     @Test
     func `Rules that are missing before the newest are an error, unless numbers were left out`() throws {
         _ = try history.append("first")
         _ = try history.append("second", numberMin: 7)
-        #expect(try history.previous() == 1)
+        try expectEqual(history.previous(), 1)
         _ = try history.append("third")
-        #expect(try history.previous() == 7)
+        try expectEqual(history.previous(), 7)
         try FileManager.default.removeItem(atPath: history.file(7))
         let error = #expect(throws: StorageError.self) { try history.previous() }
-        #expect(error?.code == .corrupt && error?.file == history.file(7))
-        #expect(try history.newest() == 8)
+        expect(error?.code == .corrupt && error?.file == history.file(7))
+        try expectEqual(history.newest(), 8)
         _ = try history.append("fourth")
-        #expect(try history.previous() == 8)
+        try expectEqual(history.previous(), 8)
         // Of before the number was noted.
         try write("000009.newest", Array("9\n".utf8))
         try FileManager.default.removeItem(atPath: history.file(8))
-        #expect(try history.previous() == 1)
+        try expectEqual(history.previous(), 1)
     }
 
     @Test
@@ -133,18 +133,18 @@ struct RulesHistoryTests {
         }
         for text in ["first", "second", "third"] { _ = try history.append(text) }
         let whole = try copy("whole")
-        #expect(try whole.removeUnreadable(of: history).isEmpty && whole.newest() == 3)
+        try expect(whole.removeUnreadable(of: history).isEmpty && whole.newest() == 3)
         try write("000002.rules", [0xFF])
         let old = try copy("old")
-        #expect(try old.removeUnreadable(of: history).map(\.file) == [history.file(2)])
-        #expect(try old.newest() == 3 && old.all().map(\.number) == [1, 3])
+        try expectEqual(old.removeUnreadable(of: history).map(\.file), [history.file(2)])
+        try expect(old.newest() == 3 && old.all().map(\.number) == [1, 3])
         try write("000003.rules", [0xFF])
         // As in a directory of before there were notes.
         try FileManager.default.removeItem(atPath: directory.path(of: "rules/000003.newest"))
         let damaged = try copy("damaged")
-        #expect(try damaged.removeUnreadable(of: history).map(\.file) == [history.file(2), history.file(3)])
+        try expectEqual(damaged.removeUnreadable(of: history).map(\.file), [history.file(2), history.file(3)])
         #expect(throws: StorageError.self) { try damaged.newest() }
-        #expect(try damaged.all().map(\.number) == [1])
+        try expectEqual(damaged.all().map(\.number), [1])
         let empty = RulesHistory(dataDirectory: copies.path(of: "empty"))
         try empty.noteMissing()
         #expect(throws: StorageError.self) { try empty.newest() }
@@ -179,21 +179,21 @@ struct RulesHistoryTests {
             let newest = try history.newest().map { try history.text($0) }
             let before = kept == 0 ? nil : "old \(kept - 1)"
             if entry != nil {
-                #expect(newest == "new")
+                expectEqual(newest, "new")
             } else if isEnd {
-                #expect(newest == before || newest == "new", "step \(steps)")
+                expect(newest == before || newest == "new", "step \(steps)")
             } else {
-                #expect(newest == before, "step \(steps)")
+                expectEqual(newest, before, "step \(steps)")
             }
             // What is left does not disturb the next change.
             _ = try history.append("next")
-            #expect(try history.newest().map { try history.text($0) } == "next")
+            try expectEqual(history.newest().map { try history.text($0) }, "next")
             let names = try FileManager.default.contentsOfDirectory(atPath: "\(directory.path)/rules")
             let texts = names.filter { $0.hasSuffix(".rules") }
-            #expect(texts.count <= RulesHistory.entriesMax && names.count == texts.count + 1)
+            expect(texts.count <= RulesHistory.entriesMax && names.count == texts.count + 1)
             steps += 1
         }
-        #expect(steps > 5)
+        expect(steps > 5)
     }
 }
 

@@ -42,37 +42,37 @@ struct RulesKeeperTests {
         let keeper = keeper(authorization)
         let generation = authorization.generation
         let first = try keeper.apply(Self.text("a"))
-        #expect(first.changed && first.closed && first.security == "closed" && first.rules.number == 1)
-        #expect(authorization.generation > generation && authorization.state.authenticator.mode == .closed)
-        #expect(inForce(authorization) == Self.text("a"))
+        expect(first.changed && first.closed && first.security == "closed" && first.rules.number == 1)
+        expect(authorization.generation > generation && authorization.state.authenticator.mode == .closed)
+        expectEqual(inForce(authorization), Self.text("a"))
         let settled = authorization.generation
         let again = try keeper.apply(Self.text("a"))
-        #expect(!again.changed && !again.closed && again.rules == first.rules && authorization.generation == settled)
+        expect(!again.changed && !again.closed && again.rules == first.rules && authorization.generation == settled)
         let second = try keeper.apply(Self.text("b"))
-        #expect(second.changed && !second.closed && second.rules.number == 2)
-        #expect(inForce(authorization) == Self.text("b"))
-        #expect(try history.text(1) == Self.text("a") && history.text(2) == Self.text("b"))
+        expect(second.changed && !second.closed && second.rules.number == 2)
+        expectEqual(inForce(authorization), Self.text("b"))
+        try expect(history.text(1) == Self.text("a") && history.text(2) == Self.text("b"))
     }
 
     @Test(arguments: [SecurityMode.insecure, .emulator, .closed])
     func `A server that is not open keeps its mode`(mode: SecurityMode) throws {
         let authorization = try TestAuthorization.make(nil, mode: mode)
         let answer = try keeper(authorization).apply(Self.text("a"))
-        #expect(answer.changed && !answer.closed && answer.security == mode.rawValue)
-        #expect(authorization.state.authenticator.mode == mode && inForce(authorization) == Self.text("a"))
+        expect(answer.changed && !answer.closed && answer.security == mode.rawValue)
+        expect(authorization.state.authenticator.mode == mode && inForce(authorization) == Self.text("a"))
     }
 
     @Test
     func `Rules end the emulator's mode that its route began, with the rules of the route`() throws {
         let authorization = try TestAuthorization.make(nil, mode: .open)
         try authorization.setEmulatorRules(try Ruleset(Self.text("route")), of: "p")
-        #expect(authorization.state.authenticator.mode == .emulator)
+        expectEqual(authorization.state.authenticator.mode, .emulator)
         let answer = try keeper(authorization).apply(Self.text("a"))
-        #expect(answer.closed && answer.security == "closed" && inForce(authorization) == Self.text("a"))
+        expect(answer.closed && answer.security == "closed" && inForce(authorization) == Self.text("a"))
         let refused = refusal { () throws(RequestError) in
             try authorization.setEmulatorRules(try! Ruleset(Self.text("route")), of: "p")
         }
-        #expect(refused?.code == .permissionDenied)
+        expectEqual(refused?.code, .permissionDenied)
     }
 
     @Test
@@ -80,7 +80,7 @@ struct RulesKeeperTests {
         let authorization = try TestAuthorization.make(nil, mode: .open)
         _ = try keeper(authorization).apply(Self.text("a"))
         authorization.replace(try TestAuthorization.authenticator(mode: .open))
-        #expect(authorization.state.authenticator.mode == .closed && inForce(authorization) == Self.text("a"))
+        expect(authorization.state.authenticator.mode == .closed && inForce(authorization) == Self.text("a"))
     }
 
     @Test
@@ -88,7 +88,7 @@ struct RulesKeeperTests {
         let keeper = keeper()
         _ = try keeper.apply("// \u{E9}\n" + Self.text("a"))
         let answer = try keeper.apply("// e\u{301}\n" + Self.text("a"))
-        #expect(answer.changed && answer.rules.number == 2 && answer.security.isEmpty)
+        expect(answer.changed && answer.rules.number == 2 && answer.security.isEmpty)
     }
 
     @Test
@@ -97,16 +97,16 @@ struct RulesKeeperTests {
         let keeper = keeper(authorization)
         for _ in 0..<2 {
             let refused = refusal { () throws(RequestError) in _ = try keeper.rollback() }
-            #expect(refused?.code == .failedPrecondition)
+            expectEqual(refused?.code, .failedPrecondition)
             _ = try keeper.apply(Self.text("a"))
         }
         _ = try keeper.apply(Self.text("b"))
         for (number, name) in [(3, "a"), (4, "b"), (5, "a")] {
             let answer = try keeper.rollback()
-            #expect(answer.changed && answer.rules.number == Int64(number))
-            #expect(inForce(authorization) == Self.text(name))
+            expect(answer.changed && answer.rules.number == Int64(number))
+            expectEqual(inForce(authorization), Self.text(name))
         }
-        #expect(try keeper.list().rules.map(\.number) == [1, 2, 3, 4, 5])
+        try expectEqual(keeper.list().rules.map(\.number), [1, 2, 3, 4, 5])
     }
 
     @Test
@@ -116,8 +116,8 @@ struct RulesKeeperTests {
         let keeper = keeper(authorization)
         _ = try keeper.apply(Self.text("a"))
         let refused = refusal { () throws(RequestError) in _ = try keeper.rollback() }
-        #expect(refused?.code == .failedPrecondition && refused?.message.contains("number 1") == true)
-        #expect(try history.newest() == 2 && inForce(authorization) == Self.text("a"))
+        expect(refused?.code == .failedPrecondition && refused?.message.contains("number 1") == true)
+        try expect(history.newest() == 2 && inForce(authorization) == Self.text("a"))
     }
 
     @Test
@@ -126,10 +126,10 @@ struct RulesKeeperTests {
         let long = "service cloud.firestore { " + String(repeating: "x", count: 100_000)
         for text in ["service cloud.firestore {\n  match /a {", long, String(repeating: " ", count: 300_000)] {
             let refused = refusal { () throws(RequestError) in _ = try keeper(authorization).apply(text) }
-            #expect(refused?.code == .invalidArgument)
-            #expect(refused.map { $0.message.contains("errors:\n") && $0.message.utf8.count < 4_000 } == true)
+            expectEqual(refused?.code, .invalidArgument)
+            expectEqual(refused.map { $0.message.contains("errors:\n") && $0.message.utf8.count < 4_000 }, true)
         }
-        #expect(try history.newest() == nil && authorization.state.authenticator.mode == .open)
+        try expect(history.newest() == nil && authorization.state.authenticator.mode == .open)
     }
 
     @Test
@@ -143,12 +143,12 @@ struct RulesKeeperTests {
             refusal { () throws(RequestError) in _ = try keeper.rollback() },
         ]
         for refused in refusals {
-            #expect(refused?.code == .failedPrecondition && refused?.message.contains("--rules") == true)
+            expect(refused?.code == .failedPrecondition && refused?.message.contains("--rules") == true)
         }
-        #expect(inForce(authorization) == before)
+        expectEqual(inForce(authorization), before)
         let list = try keeper.list()
-        #expect(list.rules.map(\.number) == [1] && list.file == "firestore.rules")
-        #expect(try keeper.get(0).text == Self.text("a"))
+        expect(list.rules.map(\.number) == [1] && list.file == "firestore.rules")
+        try expectEqual(keeper.get(0).text, Self.text("a"))
     }
 
     @Test
@@ -157,11 +157,11 @@ struct RulesKeeperTests {
         func code(_ number: Int64) -> StatusCode? {
             refusal { () throws(RequestError) in _ = try keeper.get(number) }?.code
         }
-        #expect(code(0) == .notFound)
+        expectEqual(code(0), .notFound)
         for name in ["a", "b"] { _ = try keeper.apply(Self.text(name)) }
-        #expect(try keeper.get(0).text == Self.text("b") && keeper.get(0).rules.number == 2)
-        #expect(try keeper.get(1).text == Self.text("a"))
-        for number in [3, -1, Int64.min, .max] { #expect(code(number) == .notFound) }
+        try expect(keeper.get(0).text == Self.text("b") && keeper.get(0).rules.number == 2)
+        try expectEqual(keeper.get(1).text, Self.text("a"))
+        for number in [3, -1, Int64.min, .max] { expectEqual(code(number), .notFound) }
     }
 
     @Test
@@ -169,9 +169,9 @@ struct RulesKeeperTests {
         _ = try keeper().apply(Self.text("a"))
         try Data([0xFF]).write(to: URL(fileURLWithPath: history.file(1)))
         let answer = try keeper().apply(Self.text("a"))
-        #expect(answer.changed && answer.rules.number == 2)
-        #expect(refusal { () throws(RequestError) in _ = try keeper().get(1) }?.code == .failedPrecondition)
-        #expect(try keeper().get(2).text == Self.text("a"))
+        expect(answer.changed && answer.rules.number == 2)
+        expectEqual(refusal { () throws(RequestError) in _ = try keeper().get(1) }?.code, .failedPrecondition)
+        try expectEqual(keeper().get(2).text, Self.text("a"))
     }
 
     @Test
@@ -181,7 +181,7 @@ struct RulesKeeperTests {
         _ = try keeper.apply(Self.text("a"))
         try keeper.checkNewest(is: 1)
         for number in [nil, 2] {
-            #expect(refusal { () throws(RequestError) in try keeper.checkNewest(is: number) }?.code == .aborted)
+            expectEqual(refusal { () throws(RequestError) in try keeper.checkNewest(is: number) }?.code, .aborted)
         }
         // The rules of a file are in force whatever is kept.
         try self.keeper(file: "firestore.rules").checkNewest(is: nil)

@@ -80,28 +80,28 @@ struct SharedRulesTests {
         let servers = try (0..<3).map { _ in try Server(table) }
         for (number, name) in ["a", "b", "c"].enumerated() {
             let answer = try servers[number].keeper.apply(Self.text(name))
-            #expect(answer.changed && answer.rules.number == Int64(number + 1))
-            #expect(servers[number].inForce == Self.text(name))
+            expect(answer.changed && answer.rules.number == Int64(number + 1))
+            expectEqual(servers[number].inForce, Self.text(name))
         }
         for server in servers {
             _ = try server.keeper.takeShared()
-            #expect(server.inForce == Self.text("c"))
-            #expect(try server.keeper.list().rules.map(\.number) == [1, 2, 3])
-            #expect(try server.keeper.takeShared() == nil)
+            expectEqual(server.inForce, Self.text("c"))
+            try expectEqual(server.keeper.list().rules.map(\.number), [1, 2, 3])
+            try expectNil(server.keeper.takeShared())
         }
         // A rollback at a server that has not taken the last one yet goes back from that one.
         _ = try servers[0].keeper.apply(Self.text("d"))
         let answer = try servers[1].keeper.rollback()
-        #expect(answer.rules.number == 5 && servers[1].inForce == Self.text("c"))
+        expect(answer.rules.number == 5 && servers[1].inForce == Self.text("c"))
         // Two changes that come together, of which the last leads back to what is in force.
-        #expect(try servers[2].keeper.takeShared() == 5)
-        #expect(try servers[2].keeper.list().rules.map(\.number) == [1, 2, 3, 4, 5])
-        #expect(servers[2].inForce == Self.text("c"))
+        try expectEqual(servers[2].keeper.takeShared(), 5)
+        try expectEqual(servers[2].keeper.list().rules.map(\.number), [1, 2, 3, 4, 5])
+        expectEqual(servers[2].inForce, Self.text("c"))
         // One that begins has all of it.
         let late = try Server(table)
         try late.keeper.joinShared()
-        #expect(late.inForce == Self.text("c") && table.texts == [1, 2, 3, 4, 5])
-        #expect(try late.keeper.list().rules.map(\.number) == [1, 2, 3, 4, 5])
+        expect(late.inForce == Self.text("c") && table.texts == [1, 2, 3, 4, 5])
+        try expectEqual(late.keeper.list().rules.map(\.number), [1, 2, 3, 4, 5])
     }
 
     @Test
@@ -110,15 +110,15 @@ struct SharedRulesTests {
         let server = try Server(table)
         table.intrude([Self.text("a"), Self.text("b")])
         let answer = try server.keeper.apply(Self.text("c"))
-        #expect(answer.rules.number == 3 && server.inForce == Self.text("c") && table.texts == [1, 2, 3])
+        expect(answer.rules.number == 3 && server.inForce == Self.text("c") && table.texts == [1, 2, 3])
         // The same text is not added again, also if the other one was the last to apply it.
         table.intrude([])
         let other = try Server(table)
         _ = try other.keeper.apply(Self.text("d"))
         let again = try server.keeper.apply(Self.text("d"))
-        #expect(!again.changed && table.texts == [1, 2, 3, 4] && server.inForce == Self.text("d"))
+        expect(!again.changed && table.texts == [1, 2, 3, 4] && server.inForce == Self.text("d"))
         table.intrude((0..<9).map { Self.text("x\($0)") })
-        #expect(failureCode { () throws(RequestError) in _ = try server.keeper.apply(Self.text("e")) } == .aborted)
+        expectEqual(failureCode { () throws(RequestError) in _ = try server.keeper.apply(Self.text("e")) }, .aborted)
     }
 
     @Test
@@ -128,13 +128,13 @@ struct SharedRulesTests {
         for name in ["a", "b"] { _ = try first.history.append(Self.text(name)) }
         for name in ["x", "y", "z"] { _ = try second.history.append(Self.text(name)) }
         for server in [empty, first, second] { try server.keeper.joinShared() }
-        #expect(table.texts == [2] && second.inForce == Self.text("b"))
+        expect(table.texts == [2] && second.inForce == Self.text("b"))
         // Numbers agree from the next one on.
         let answer = try second.keeper.apply(Self.text("c"))
-        #expect(answer.rules.number == 5 && table.texts == [2, 5])
+        expect(answer.rules.number == 5 && table.texts == [2, 5])
         for server in [empty, first] {
-            #expect(try server.keeper.takeShared() == 5)
-            #expect(try server.inForce == Self.text("c") && server.history.newest() == 5)
+            try expectEqual(server.keeper.takeShared(), 5)
+            try expect(server.inForce == Self.text("c") && server.history.newest() == 5)
         }
     }
 
@@ -145,24 +145,24 @@ struct SharedRulesTests {
         for name in ["a", "b", "c", "d"] { _ = try servers[0].keeper.apply(Self.text(name)) }
         _ = try servers[1].keeper.takeShared()
         table.lose(after: 2)
-        #expect(try servers[1].keeper.takeShared() == 2)
-        #expect(servers[1].inForce == Self.text("b"))
-        #expect(try servers[1].keeper.takeShared() == nil)
+        try expectEqual(servers[1].keeper.takeShared(), 2)
+        expectEqual(servers[1].inForce, Self.text("b"))
+        try expectNil(servers[1].keeper.takeShared())
         // Others take the numbers of those that were lost before this server looks.
         let late = try Server(table)
         try late.keeper.joinShared()
         for name in ["e", "f"] { _ = try late.keeper.apply(Self.text(name)) }
-        #expect(table.texts == [1, 2, 3, 4])
+        expectEqual(table.texts, [1, 2, 3, 4])
         for server in servers {
             _ = try server.keeper.takeShared()
-            #expect(server.inForce == Self.text("f"))
+            expectEqual(server.inForce, Self.text("f"))
         }
         // Everything is lost.
         table.lose(after: 0)
-        for server in servers { #expect(try server.keeper.takeShared() == nil) }
-        #expect(try servers[0].keeper.apply(Self.text("g")).changed)
+        for server in servers { try expectNil(server.keeper.takeShared()) }
+        try expect(servers[0].keeper.apply(Self.text("g")).changed)
         _ = try servers[1].keeper.takeShared()
-        #expect(servers.allSatisfy { $0.inForce == Self.text("g") })
+        expect(servers.allSatisfy { $0.inForce == Self.text("g") })
     }
 
     @Test
@@ -171,20 +171,21 @@ struct SharedRulesTests {
         let server = try Server(table)
         _ = try server.keeper.apply(Self.text("a"))
         table.set(isAway: true)
-        #expect(failureCode { () throws(RequestError) in _ = try server.keeper.apply(Self.text("b")) } == .unavailable)
-        #expect(failureCode { () throws(RequestError) in _ = try server.keeper.rollback() } == .unavailable)
-        #expect(failureCode { () throws(RequestError) in _ = try server.keeper.takeShared() } == .unavailable)
-        #expect(try server.inForce == Self.text("a") && server.history.newest() == 1)
+        expectEqual(
+            failureCode { () throws(RequestError) in _ = try server.keeper.apply(Self.text("b")) }, .unavailable)
+        expectEqual(failureCode { () throws(RequestError) in _ = try server.keeper.rollback() }, .unavailable)
+        expectEqual(failureCode { () throws(RequestError) in _ = try server.keeper.takeShared() }, .unavailable)
+        try expect(server.inForce == Self.text("a") && server.history.newest() == 1)
         table.set(isAway: false)
-        #expect(try table.add("service {", as: 2, after: 1))
-        #expect(failureCode { () throws(RequestError) in _ = try server.keeper.takeShared() } == .invalidArgument)
-        #expect(try server.inForce == Self.text("a") && server.history.newest() == 1)
-        #expect(try table.add(Self.text("c"), as: 3, after: 2))
-        #expect(try server.keeper.takeShared() == 3)
-        #expect(server.inForce == Self.text("c"))
+        try expect(table.add("service {", as: 2, after: 1))
+        expectEqual(failureCode { () throws(RequestError) in _ = try server.keeper.takeShared() }, .invalidArgument)
+        try expect(server.inForce == Self.text("a") && server.history.newest() == 1)
+        try expect(table.add(Self.text("c"), as: 3, after: 2))
+        try expectEqual(server.keeper.takeShared(), 3)
+        expectEqual(server.inForce, Self.text("c"))
         // A server with rules of a file takes none.
         let fixed = try Server(table, file: "firestore.rules")
         try fixed.keeper.joinShared()
-        #expect(try fixed.keeper.takeShared() == nil && fixed.history.newest() == nil)
+        try expect(fixed.keeper.takeShared() == nil && fixed.history.newest() == nil)
     }
 }

@@ -16,22 +16,22 @@ struct ByteTableTests {
             for step in 0..<3_000 {
                 let key = (0..<generator.below(20)).map { _ in UInt8(generator.below(4)) }
                 if generator.oneIn(3) {
-                    #expect(table.value(ofKey: key) == model[key])
+                    expectEqual(table.value(ofKey: key), model[key])
                 } else {
                     table.set(key.byteSpan, to: step + round)
                     model[key] = step + round
                 }
             }
-            #expect(table.count == model.count)
+            expectEqual(table.count, model.count)
             var key = ByteBuffer()
             for position in 0..<table.count {
                 key.reset()
                 table.appendKey(at: position, to: &key)
-                #expect(model[key.copyBytes()] == table.value(at: position))
+                expectEqual(model[key.copyBytes()], table.value(at: position))
             }
             table.removeAll()
-            #expect(table.count == 0)
-            #expect(table.value(ofKey: [1]) == nil)
+            expectEqual(table.count, 0)
+            expectNil(table.value(ofKey: [1]))
         }
     }
 }

@@ -8,8 +8,8 @@ import Testing
     @Test func `The last of a byte is found from a start on`() {
         let bytes = Array("a\nb\nc".utf8)
         let found = (0...6).map { bytes.span.bytes.lastOffset(of: 0x0A, from: $0) }
-        #expect(found == [3, 3, 3, 3, nil, nil, nil])
-        #expect(bytes.span.bytes.extracting(0..<0).lastOffset(of: 0x0A) == nil)
+        expectEqual(found, [3, 3, 3, 3, nil, nil, nil])
+        expectNil(bytes.span.bytes.extracting(0..<0).lastOffset(of: 0x0A))
     }
 
     @Test func `The first of a byte is found at every place, length and start`() {
@@ -43,14 +43,14 @@ import Testing
             let start = generator.below(bytes.count + 1)
             let expected = bytes.indices.first { $0 >= start && bytes[$0] == 0x2F }
             let found = bytes.span.bytes.firstOffset(of: 0x2F, from: start)
-            #expect(found == expected, "seed \(generator.seed): \(bytes) from \(start)")
+            expectEqual(found, expected, "seed \(generator.seed): \(bytes) from \(start)")
         }
     }
 
     @Test func `A span ends where it ends, whatever lies after it`() {
         let bytes = [UInt8](repeating: 0x61, count: 20) + [0x2F]
         for count in 0...20 {
-            #expect(bytes.span.bytes.extracting(0..<count).firstOffset(of: 0x2F) == nil)
+            expectNil(bytes.span.bytes.extracting(0..<count).firstOffset(of: 0x2F))
         }
     }
 
@@ -65,9 +65,10 @@ import Testing
             if generator.oneIn(3) { right = Array(right.prefix(generator.below(right.count + 1))) }
             let order = left.span.bytes.compareBytes(right.span.bytes)
             let expected = left.lexicographicallyPrecedes(right) ? -1 : right.lexicographicallyPrecedes(left) ? 1 : 0
-            #expect(order.signum() == expected, "seed \(generator.seed): \(left), \(right)")
-            #expect(left.span.bytes.equalsBytes(right.span.bytes) == (left == right), "seed \(generator.seed)")
-            #expect(left.span.bytes.startsWith(right.span.bytes) == left.starts(with: right), "seed \(generator.seed)")
+            expectEqual(order.signum(), expected, "seed \(generator.seed): \(left), \(right)")
+            expectEqual(left.span.bytes.equalsBytes(right.span.bytes), left == right, "seed \(generator.seed)")
+            expectEqual(
+                left.span.bytes.startsWith(right.span.bytes), left.starts(with: right), "seed \(generator.seed)")
         }
     }
 }

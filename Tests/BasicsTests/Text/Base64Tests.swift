@@ -29,9 +29,9 @@ import Testing
 
     @Test func `The vectors hold both ways`() {
         for (bytes, text) in Self.vectors {
-            #expect(Self.encoded(bytes) == text)
-            #expect(Base64.decode(Array(text.utf8).span) == bytes)
-            #expect(Base64.decodeAnyForm(Array(text.utf8).span) == bytes)
+            expectEqual(Self.encoded(bytes), text)
+            expectEqual(Base64.decode(Array(text.utf8).span), bytes)
+            expectEqual(Base64.decodeAnyForm(Array(text.utf8).span), bytes)
         }
     }
 
@@ -45,7 +45,7 @@ import Testing
         "AB==", "Ax==", "A/==", "AAB=", "AA/=", "Zh==", "Zm9=",
     ])
     func `Text that is not padded base64 is refused`(text: String) {
-        #expect(Base64.decode(Array(text.utf8).span) == nil)
+        expectNil(Base64.decode(Array(text.utf8).span))
     }
 
     @Test func `The URL alphabet and absent padding are accepted where protobuf's JSON accepts them`() {
@@ -54,10 +54,10 @@ import Testing
             ("+/-_", [0xFB, 0xFF, 0xBF]),
         ]
         for (text, bytes) in cases {
-            #expect(Base64.decodeAnyForm(Array(text.utf8).span) == bytes, "\(text)")
+            expectEqual(Base64.decodeAnyForm(Array(text.utf8).span), bytes, "\(text)")
         }
         for text in ["A", "AAAAA", "AB", "AAB", "A=", "===", "A A"] {
-            #expect(Base64.decodeAnyForm(Array(text.utf8).span) == nil, "\(text)")
+            expectNil(Base64.decodeAnyForm(Array(text.utf8).span), "\(text)")
         }
     }
 
@@ -66,8 +66,8 @@ import Testing
         for count in 0..<200 {
             let bytes = (0..<count).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
             let text = Self.encoded(bytes)
-            #expect(text == Data(bytes).base64EncodedString(), "seed \(generator.seed)")
-            #expect(Base64.decode(Array(text.utf8).span) == bytes, "seed \(generator.seed)")
+            expectEqual(text, Data(bytes).base64EncodedString(), "seed \(generator.seed)")
+            expectEqual(Base64.decode(Array(text.utf8).span), bytes, "seed \(generator.seed)")
         }
     }
 }

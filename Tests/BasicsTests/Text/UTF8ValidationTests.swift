@@ -29,7 +29,8 @@ import Testing
                 for after in [0, 1, 7, 8, 33] {
                     let letters = [UInt8](repeating: 0x61, count: before)
                     let bytes = letters + sequence + [UInt8](repeating: 0x7A, count: after)
-                    #expect(Self.isValid(bytes) == isWellFormed, "\(sequence) after \(before), before \(after) letters")
+                    expectEqual(
+                        Self.isValid(bytes), isWellFormed, "\(sequence) after \(before), before \(after) letters")
                 }
             }
         }
@@ -39,7 +40,7 @@ import Testing
         for lead in 0x80...0xFF as ClosedRange<UInt8> {
             for second in 0...0xFF as ClosedRange<UInt8> {
                 for bytes in [[lead, second], [lead, second, 0x80], [lead, second, 0xBF, 0x80]] {
-                    #expect(Self.isValid(bytes) == Self.expected(bytes), "\(bytes)")
+                    expectEqual(Self.isValid(bytes), Self.expected(bytes), "\(bytes)")
                 }
             }
         }
@@ -48,10 +49,10 @@ import Testing
     @Test func `ASCII of every length is valid, and one byte above it is not`() {
         for count in 0...100 {
             var bytes = [UInt8](repeating: 0x7F, count: count)
-            #expect(Self.isValid(bytes))
+            expect(Self.isValid(bytes))
             for place in bytes.indices {
                 bytes[place] = 0x80
-                #expect(!Self.isValid(bytes), "\(count) bytes, bad at \(place)")
+                expect(!Self.isValid(bytes), "\(count) bytes, bad at \(place)")
                 bytes[place] = 0x7F
             }
         }
@@ -63,7 +64,7 @@ import Testing
         let pieces = Self.sequences.map(\.0) + texts
         for _ in 0..<20_000 {
             let bytes = (0..<generator.below(12)).flatMap { _ in generator.pick(pieces) }
-            #expect(Self.isValid(bytes) == Self.expected(bytes), "seed \(generator.seed): \(bytes)")
+            expectEqual(Self.isValid(bytes), Self.expected(bytes), "seed \(generator.seed): \(bytes)")
         }
     }
 }

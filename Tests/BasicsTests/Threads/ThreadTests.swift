@@ -2,6 +2,7 @@
 
 import Basics
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
@@ -12,7 +13,7 @@ struct ThreadTests {
         try withoutActuallyEscaping({ _ = runs.add(1, ordering: .relaxed) }) { body in
             try SystemThread(name: "a name longer than fifteen bytes", body).join()
         }
-        #expect(runs.load(ordering: .relaxed) == 1)
+        expectEqual(runs.load(ordering: .relaxed), 1)
     }
 
     @Test
@@ -21,7 +22,7 @@ struct ThreadTests {
         let thread = try SystemThread(name: "test") {
             for _ in 0..<1_000 { monitor.update { $0 += 1 } }
         }
-        #expect(monitor.wait { $0 == 1_000 ? $0 : nil } == 1_000)
+        expectEqual(monitor.wait { $0 == 1_000 ? $0 : nil }, 1_000)
         thread.join()
     }
 
@@ -29,8 +30,8 @@ struct ThreadTests {
     func `A wait with a deadline in the past returns nil, or the value that is already there`() {
         let monitor = Monitor(7)
         let now = SystemClock.monotonicNanoseconds()
-        #expect(monitor.wait(untilNanoseconds: now) { (state: inout Int) -> Int? in state == 8 ? state : nil } == nil)
-        #expect(monitor.wait(untilNanoseconds: now) { (state: inout Int) -> Int? in state == 7 ? state : nil } == 7)
+        expectNil(monitor.wait(untilNanoseconds: now) { (state: inout Int) -> Int? in state == 8 ? state : nil })
+        expectEqual(monitor.wait(untilNanoseconds: now) { (state: inout Int) -> Int? in state == 7 ? state : nil }, 7)
     }
 
     @Test
@@ -44,12 +45,12 @@ struct ThreadTests {
         }
         rounds.wait { $0 >= 3 ? () : nil }
         thread.stop()
-        #expect(hasEnded.withLock { $0 })
+        expect(hasEnded.withLock { $0 })
         thread.stop()
         PacedThread().stop()
 
         let slow = PacedThread()
-        try slow.start(name: "slow", everyMilliseconds: 100_000_000) { pause in #expect(!pause()) }
+        try slow.start(name: "slow", everyMilliseconds: 100_000_000) { pause in expect(!pause()) }
         slow.stop()
     }
 
@@ -58,9 +59,9 @@ struct ThreadTests {
         var last = SystemClock.monotonicNanoseconds()
         for _ in 0..<10_000 {
             let now = SystemClock.monotonicNanoseconds()
-            #expect(now >= last)
+            expect(now >= last)
             last = now
         }
-        #expect(CalendarDate(secondsSinceEpoch: SystemClock.wallNanoseconds() / 1_000_000_000).year / 100 == 20)
+        expectEqual(CalendarDate(secondsSinceEpoch: SystemClock.wallNanoseconds() / 1_000_000_000).year / 100, 20)
     }
 }

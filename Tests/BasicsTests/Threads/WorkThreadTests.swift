@@ -68,7 +68,7 @@ struct WorkThreadTests {
             if let problem = numbers.problem { return problem }
             return numbers.done.sorted() == Array(0..<12) ? nil : "\(numbers.done) was done"
         }
-        #expect(problem == nil)
+        expectNil(problem)
     }
 
     @Test
@@ -88,7 +88,7 @@ struct WorkThreadTests {
             return numbers.done == Array(0..<doneAtStop)
                 ? nil : "\(numbers.done) was done, \(doneAtStop) before the stop"
         }
-        #expect(problem == nil)
+        expectNil(problem)
     }
 
     @Test
@@ -103,12 +103,12 @@ struct WorkThreadTests {
         }
         for thread in threads { thread.join() }
         numbers.thread.waitForEnd()
-        #expect(numbers.problem == nil && numbers.done.sorted() == Array(0..<2_000))
-        #expect(!numbers.thread.updateIfRunning { _ in })
+        expect(numbers.problem == nil && numbers.done.sorted() == Array(0..<2_000))
+        expect(!numbers.thread.updateIfRunning { _ in })
         let starts = numbers.starts
         try numbers.add(7)
         numbers.thread.waitForEnd()
-        #expect(numbers.starts == starts + 1 && numbers.done.last == 7)
+        expect(numbers.starts == starts + 1 && numbers.done.last == 7)
     }
 
     @Test

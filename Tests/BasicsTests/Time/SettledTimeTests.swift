@@ -1,4 +1,5 @@
 import Basics
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
@@ -19,25 +20,25 @@ struct SettledTimeTests {
 
     @Test(arguments: [1, 30, 59, 60, 61, 119] as [UInt64])
     func `A clock that is ahead for less than an hour changes nothing`(from: UInt64) {
-        #expect(Self.minutes(400, ahead: 500_000, from: from, to: from + 59) == Array(0..<400))
+        expectEqual(Self.minutes(400, ahead: 500_000, from: from, to: from + 59), Array(0..<400))
     }
 
     @Test(arguments: [1, 59, 60, 61, 119] as [UInt64])
     func `A clock that was set forward is believed after an hour or two`(from: UInt64) throws {
         let times = Self.minutes(400, ahead: 1_000, from: from, to: 400)
         let first = UInt64(try #require(times.firstIndex { $0 >= 1_000 }))
-        #expect((from + 60...from + 120).contains(first))
-        #expect(times[Int(first)...].elementsEqual((first..<400).map { $0 + 1_000 }))
+        expect((from + 60...from + 120).contains(first))
+        expect(times[Int(first)...].elementsEqual((first..<400).map { $0 + 1_000 }))
     }
 
     @Test
     func `A clock that was set back is believed at once`() {
         var time = SettledTime()
-        #expect(time.now(wallMicroseconds: Self.start, elapsedMilliseconds: 0) == Self.start)
-        #expect(time.now(wallMicroseconds: 5, elapsedMilliseconds: 1) == 5)
-        #expect(time.now(wallMicroseconds: 0, elapsedMilliseconds: 2) == 0)
+        expectEqual(time.now(wallMicroseconds: Self.start, elapsedMilliseconds: 0), Self.start)
+        expectEqual(time.now(wallMicroseconds: 5, elapsedMilliseconds: 1), 5)
+        expectEqual(time.now(wallMicroseconds: 0, elapsedMilliseconds: 2), 0)
         // What nobody has looked at for two hours is not known any more.
         let later = 2 + 2 * SettledTime.windowMilliseconds
-        #expect(time.now(wallMicroseconds: Self.start, elapsedMilliseconds: later) == Self.start)
+        expectEqual(time.now(wallMicroseconds: Self.start, elapsedMilliseconds: later), Self.start)
     }
 }

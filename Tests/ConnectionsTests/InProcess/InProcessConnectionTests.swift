@@ -102,14 +102,14 @@ struct InProcessConnectionTests {
         _ = fixture.start(.rollback, Array("why".utf8), failure)
         _ = fixture.start(.runQuery, count(3, 8), stream)
         _ = fixture.start(.runQuery, count(0, 8), empty)
-        #expect(try echo.end() == .ok)
-        #expect(echo.messages == [[9, 8]])
-        #expect(try failure.end() == CallOutcome(.aborted, "why"))
-        #expect(try stream.end() == .ok)
-        #expect(stream.messages.map { $0[0] } == [0, 1, 2])
-        #expect(try empty.end() == .ok)
+        try expectEqual(echo.end(), .ok)
+        expectEqual(echo.messages, [[9, 8]])
+        try expectEqual(failure.end(), CallOutcome(.aborted, "why"))
+        try expectEqual(stream.end(), .ok)
+        expectEqual(stream.messages.map { $0[0] }, [0, 1, 2])
+        try expectEqual(empty.end(), .ok)
         fixture.close()
-        #expect([echo, failure, stream, empty].map(\.ends) == [1, 1, 1, 1])
+        expectEqual([echo, failure, stream, empty].map(\.ends), [1, 1, 1, 1])
     }
 
     @Test
@@ -120,15 +120,15 @@ struct InProcessConnectionTests {
         let cut = Received()
         let after = Received()
         _ = fixture.start(.commit, [1], deadlineMilliseconds: 20, late)
-        #expect(try late.end().code == .deadlineExceeded)
+        try expectEqual(late.end().code, .deadlineExceeded)
         fixture.start(.commit, [1], cancelled).cancel()
-        #expect(try cancelled.end().code == .cancelled)
+        try expectEqual(cancelled.end().code, .cancelled)
         _ = fixture.start(.commit, [1], cut)
         fixture.close()
-        #expect(try cut.end().code == .unavailable)
-        #expect(fixture.record.state.withLock { $0.cancelled } == [.deadlineExceeded, .client, .connectionClosed])
+        try expectEqual(cut.end().code, .unavailable)
+        expectEqual(fixture.record.state.withLock { $0.cancelled }, [.deadlineExceeded, .client, .connectionClosed])
         _ = fixture.start(.getDocument, [1], after)
-        #expect(try after.end() == CallOutcome(.unavailable, "the connection is closed", isUnprocessed: true))
+        try expectEqual(after.end(), CallOutcome(.unavailable, "the connection is closed", isUnprocessed: true))
     }
 
     @Test
@@ -137,10 +137,10 @@ struct InProcessConnectionTests {
         let first = Received()
         let later = Received()
         _ = fixture.start(.getDocument, [UInt8](repeating: 0, count: 101), first)
-        #expect(try first.end() == CallOutcome(.invalidArgument, "a message exceeds the limit of 100 bytes"))
+        try expectEqual(first.end(), CallOutcome(.invalidArgument, "a message exceeds the limit of 100 bytes"))
         let call = fixture.start(.write, [1], isComplete: false, later)
         call.send([UInt8](repeating: 0, count: 101), isLast: false)
-        #expect(try later.end().code == .invalidArgument)
+        try expectEqual(later.end().code, .invalidArgument)
         fixture.close()
     }
 
@@ -154,11 +154,11 @@ struct InProcessConnectionTests {
         try waitUntil("the first two are back") { received.messages == [[0], [1]] }
         // The service took one message after it asked to pause; the others wait.
         fixture.onLoop {}
-        #expect(received.messages == [[0], [1]])
+        expectEqual(received.messages, [[0], [1]])
         fixture.record.state.withLock { $0.holdsWrites = false }
         fixture.onLoop { [connection = fixture.connection] in connection.setPaused(call.number, false) }
-        #expect(try received.end() == .ok)
-        #expect(received.messages == [[0], [1], [2], [3]])
+        try expectEqual(received.end(), .ok)
+        expectEqual(received.messages, [[0], [1], [2], [3]])
         fixture.close()
     }
 
@@ -177,12 +177,12 @@ struct InProcessConnectionTests {
         }
         let first = received.messages.count
         for _ in 0..<3 { fixture.onLoop {} }
-        #expect(received.messages.count <= first + 1 && received.messages.count < 40)
+        expect(received.messages.count <= first + 1 && received.messages.count < 40)
         let call = try #require(held.withLock { $0 })
         held.withLock { $0 = nil }
         call.resumeMessages()
-        #expect(try received.end() == .ok)
-        #expect(received.messages.count == 40)
+        try expectEqual(received.end(), .ok)
+        expectEqual(received.messages.count, 40)
         fixture.close()
     }
 
@@ -198,8 +198,8 @@ struct InProcessConnectionTests {
             order.withLock { $0.append(inner.messages.count) }
         })
         _ = fixture.start(.getDocument, [1], outer)
-        #expect(try inner.end() == .ok)
-        #expect(order.withLock { $0 } == [0, 0], "the service is not called from within itself")
+        try expectEqual(inner.end(), .ok)
+        expectEqual(order.withLock { $0 }, [0, 0], "the service is not called from within itself")
         fixture.close()
     }
 }

@@ -3,6 +3,7 @@
 import DocumentCoding
 import DocumentModel
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct DecodingContainersTests {
@@ -42,8 +43,8 @@ import Testing
         let fields: MapValue = ["a": [["b": "x", "c": 1], ["c": 2], ["a": 0, "c": 3]], "b": ["v": [["v": 9]]]]
         for _ in 0..<3 {
             let holder = try decoder.decode(Holder.self, fields)
-            #expect(holder.values == [1, 1, 2, 2, 3, 3, 9])
-            #expect(holder.paths == ["a.Index 0.c", "a.Index 1.c", "a.Index 2.c"])
+            expectEqual(holder.values, [1, 1, 2, 2, 3, 3, 9])
+            expectEqual(holder.paths, ["a.Index 0.c", "a.Index 1.c", "a.Index 2.c"])
         }
     }
 
@@ -77,8 +78,8 @@ import Testing
         for _ in 0..<2 {
             let data: [String: Any] = ["a": [1, ["v": 2], [0, 3]], "b": 4]
             let holder = try decoder.decode([Holder].self, from: [data])
-            #expect(holder[0].numbers == [1, 2, 3, 4] && holder[0].failures == 12)
-            #expect(try decoder.decode(Holder.self, fields).numbers == [1, 2, 3, 4])
+            expect(holder[0].numbers == [1, 2, 3, 4] && holder[0].failures == 12)
+            try expectEqual(decoder.decode(Holder.self, fields).numbers, [1, 2, 3, 4])
         }
     }
 
@@ -86,8 +87,8 @@ import Testing
         let lazy = try decoder.decode(Lazy.self, ["a": 1])
         #expect(throws: DecodingError.self) { try lazy.container.decode(Int.self, forKey: .a) }
         #expect(throws: DecodingError.self) { try lazy.decoder.container(keyedBy: Keys.self) }
-        #expect(!lazy.container.contains(.a))
-        #expect(lazy.container.allKeys.isEmpty)
+        expect(!lazy.container.contains(.a))
+        expect(lazy.container.allKeys.isEmpty)
         // Also while another document is being decoded.
         struct Nosy: Decodable {
             let lazy: Lazy
@@ -114,11 +115,11 @@ import Testing
                 let container = try decoder.container(keyedBy: Keys.self)
                 own = try container.decode(Int.self, forKey: .own)
                 let missing = try container.superDecoder(forKey: .missing)
-                #expect(try missing.singleValueContainer().decodeNil())
+                try expect(missing.singleValueContainer().decodeNil())
                 var list = try container.nestedUnkeyedContainer(forKey: .list)
-                #expect(list.codingPath.map(\.stringValue) == ["list"])
+                expectEqual(list.codingPath.map(\.stringValue), ["list"])
                 let inner = try list.nestedContainer(keyedBy: ListKeys.self)
-                #expect(inner.codingPath.map(\.stringValue) == ["list", "Index 0"])
+                expectEqual(inner.codingPath.map(\.stringValue), ["list", "Index 0"])
                 own += try inner.decode(Int.self, forKey: .v)
                 let last = try list.superDecoder()
                 own += try Int(from: last)
@@ -126,20 +127,20 @@ import Testing
             }
         }
         let derived = try decoder.decode(Derived.self, ["own": 1, "super": ["base": 5], "list": [["v": 10], 100]])
-        #expect(derived.own == 111 && derived.base == 5)
+        expect(derived.own == 111 && derived.base == 5)
     }
 
     @Test func `Keys are all there, presence and null differ`() throws {
         struct Look: Decodable {
             init(from decoder: any Decoder) throws {
                 let container = try decoder.container(keyedBy: Keys.self)
-                #expect(container.allKeys.map(\.stringValue).sorted() == ["a", "b"])
-                #expect(container.contains(.a) && container.contains(.b) && !container.contains(.c))
-                #expect(try container.decodeNil(forKey: .a) && !container.decodeNil(forKey: .b))
+                expectEqual(container.allKeys.map(\.stringValue).sorted(), ["a", "b"])
+                expect(container.contains(.a) && container.contains(.b) && !container.contains(.c))
+                try expect(container.decodeNil(forKey: .a) && !container.decodeNil(forKey: .b))
                 #expect(throws: DecodingError.self) { try container.decodeNil(forKey: .c) }
-                #expect(try container.decodeIfPresent(Int.self, forKey: .a) == nil)
-                #expect(try container.decodeIfPresent(Int.self, forKey: .b) == 1)
-                #expect(try container.decodeIfPresent(Int.self, forKey: .c) == nil)
+                try expectNil(container.decodeIfPresent(Int.self, forKey: .a))
+                try expectEqual(container.decodeIfPresent(Int.self, forKey: .b), 1)
+                try expectNil(container.decodeIfPresent(Int.self, forKey: .c))
                 #expect(throws: DecodingError.self) { try container.decodeIfPresent(String.self, forKey: .b) }
             }
         }
@@ -157,15 +158,15 @@ import Testing
             (["_": 0, "a": 1, "aa": 0, "c": 3], Shape(a: 1, c: 3)), (["b": 2, "bb": 0, "c": 3], Shape(b: 2, c: 3)),
         ]
         for _ in 0..<2 {
-            for (fields, shape) in shapes { #expect(try decoder.decode(Shape.self, fields) == shape) }
+            for (fields, shape) in shapes { try expectEqual(decoder.decode(Shape.self, fields), shape) }
         }
     }
 
     @Test func `Single-key and empty key types`() throws {
         struct One: Codable, Equatable { var only: String }
-        #expect(try decoder.decode([One].self, from: [["only": "x"]]) == [One(only: "x")])
-        #expect(try decoder.decode(One.self, ["only": "y"]).only == "y")
-        #expect(try FirestoreEncoder().fields(One(only: "z")) == ["only": "z"])
+        try expectEqual(decoder.decode([One].self, from: [["only": "x"]]), [One(only: "x")])
+        try expectEqual(decoder.decode(One.self, ["only": "y"]).only, "y")
+        try expectEqual(FirestoreEncoder().fields(One(only: "z")), ["only": "z"])
     }
 
     class Shape: Decodable {
@@ -205,14 +206,14 @@ import Testing
         let square: MapValue = ["sides": 4, "edge": 2]
         let types: [Shape.Type] = [Shape.self, Square.self]
         for type in types {
-            #expect(Swift.type(of: try decoder.decode(type, square)) == type)
-            #expect(Swift.type(of: try decoder.decode(type, from: ["sides": 4, "edge": 2])) == type)
+            expect(Swift.type(of: try decoder.decode(type, square)) == type)
+            expect(Swift.type(of: try decoder.decode(type, from: ["sides": 4, "edge": 2])) == type)
         }
         let some: any Decodable.Type = Square.self
-        #expect(try decoder.decode(some, from: ["sides": 4, "edge": 2]) is Square)
+        try expect(decoder.decode(some, from: ["sides": 4, "edge": 2]) is Square)
         let fields: MapValue = ["kind": "square", "list": .array([.map(square), .map(square)])]
         let drawing = try decoder.decode(Drawing.self, fields)
-        #expect((drawing.listed as? Square)?.edge == 2)
-        #expect((drawing.nested as? Square)?.edge == 2)
+        expectEqual((drawing.listed as? Square)?.edge, 2)
+        expectEqual((drawing.nested as? Square)?.edge, 2)
     }
 }

@@ -45,7 +45,7 @@ import Testing
             for key in decoder.userInfo[.order] as? [Int] ?? [] {
                 let key = Keys.allCases[key]
                 let value = try container.decodeIfPresent(String.self, forKey: key)
-                #expect(container.contains(key) == (value != nil))
+                expectEqual(container.contains(key), value != nil)
                 values[key.rawValue] = value
             }
             names = Set(container.allKeys.map(\.rawValue))
@@ -81,14 +81,14 @@ import Testing
                     decoder, Field<Everything>.self, entry(tag: 0x12, "v", [0x32] + varint(body.count) + body, 0)
                 ).v
                 : try decode(decoder, Everything.self, body)
-            #expect(decoded.values == expected)
-            #expect(decoded.names == Set(expected.keys))
+            expectEqual(decoded.values, expected)
+            expectEqual(decoded.names, Set(expected.keys))
         }
     }
 
     @Test func `Strings of every length, at the end of the bytes and before others`() throws {
         // With another layout the coders are slower, and nothing else shows it.
-        #expect(SmallString.isKnown)
+        expect(SmallString.isKnown)
         struct Texts: Codable, Equatable { var a: String, b: String }
         let encoder = FirestoreEncoder()
         for alphabet in ["abcdefghijklmnopqrstuvwxyz0123456789", "aé", "日本", "😀x", "\u{0}\u{7f}"] {
@@ -96,25 +96,25 @@ import Testing
                 let text = String((0..<count).map { Array(alphabet)[$0 % alphabet.count] })
                 let texts = Texts(a: text, b: text)
                 let bytes = try encoder.documentBytes(texts)
-                #expect(bytes == entry(tag: 0x12, "a", string(text), 0) + entry(tag: 0x12, "b", string(text), 0))
+                expectEqual(bytes, entry(tag: 0x12, "a", string(text), 0) + entry(tag: 0x12, "b", string(text), 0))
                 let decoded = try decode(FirestoreDecoder(), Texts.self, bytes)
-                #expect(decoded == texts)
+                expectEqual(decoded, texts)
                 // Strings that are equal must also behave alike.
-                #expect(decoded.b.utf8.elementsEqual(text.utf8))
-                #expect(decoded.b.hashValue == text.hashValue)
-                #expect(decoded.b + "!" == text + "!")
-                #expect(decoded.b.uppercased() == text.uppercased())
-                #expect(Array(decoded.b) == Array(text))
+                expect(decoded.b.utf8.elementsEqual(text.utf8))
+                expectEqual(decoded.b.hashValue, text.hashValue)
+                expectEqual(decoded.b + "!", text + "!")
+                expectEqual(decoded.b.uppercased(), text.uppercased())
+                expectEqual(Array(decoded.b), Array(text))
                 var changed = decoded.b
                 changed.append("Z")
-                #expect(changed.utf8.count == text.utf8.count + 1)
+                expectEqual(changed.utf8.count, text.utf8.count + 1)
             }
         }
         // Bytes that are not UTF-8 are replaced, as the standard library does.
         for broken: [UInt8] in [[0xff], [0x61, 0xc3], [0xed, 0xa0, 0x80], [UInt8](repeating: 0x80, count: 15)] {
             let bytes = entry(tag: 0x12, "v", [0x8a, 0x01, UInt8(broken.count)] + broken, 0)
-            #expect(
-                try decode(FirestoreDecoder(), Field<String>.self, bytes).v == String(decoding: broken, as: UTF8.self))
+            try expectEqual(
+                decode(FirestoreDecoder(), Field<String>.self, bytes).v, String(decoding: broken, as: UTF8.self))
         }
     }
 
@@ -134,8 +134,8 @@ import Testing
         }
         let node = try FirestoreDecoder().decode(
             Node.self, ["child": [["first": 2, "second": 3], ["second": 4]], "first": 1, "second": 5])
-        #expect(node.first == 1 && node.second == 5)
-        #expect(node.child.map(\.first) == [2, nil] && node.child.map(\.second) == [3, 4])
+        expect(node.first == 1 && node.second == 5)
+        expect(node.child.map(\.first) == [2, nil] && node.child.map(\.second) == [3, 4])
     }
 
     // MARK: Bytes

@@ -3,6 +3,7 @@
 import DocumentCoding
 import DocumentModel
 import Foundation
+import TestSupport
 import Testing
 
 /// Encodes with a closure.
@@ -31,7 +32,7 @@ struct Encoding: Encodable {
                 try first.encode(2, forKey: .c)
                 try inner.encode(Field(v: 3), forKey: .a)
             })
-        #expect(fields == ["a": "root", "b": [10, 11], "c": ["a": ["a": ["v": 3], "d": true], "b": 1, "c": 2]])
+        expectEqual(fields, ["a": "root", "b": [10, 11], "c": ["a": ["a": ["v": 3], "d": true], "b": 1, "c": 2]])
     }
 
     @Test func `A nested container asked for twice is one map`() throws {
@@ -45,7 +46,7 @@ struct Encoding: Encodable {
                 var more = encoder.container(keyedBy: Keys.self)
                 try more.encode(3, forKey: .d)
             })
-        #expect(fields == ["a": ["a": 1, "b": 2], "d": 3])
+        expectEqual(fields, ["a": ["a": 1, "b": 2], "d": 3])
     }
 
     @Test func `Nested elements stand where they were asked for`() throws {
@@ -57,12 +58,12 @@ struct Encoding: Encodable {
                 var map = list.nestedContainer(keyedBy: Keys.self)
                 try list.encode(2)
                 var other = list.nestedContainer(keyedBy: Keys.self)
-                #expect(list.count == 4)
+                expectEqual(list.count, 4)
                 try other.encode(String(repeating: "long", count: 100), forKey: .b)
                 try map.encode("one", forKey: .a)
                 try list.encode(4)
             })
-        #expect(fields == ["a": [0, ["a": "one"], 2, ["b": .string(String(repeating: "long", count: 100))], 4]])
+        expectEqual(fields, ["a": [0, ["a": "one"], 2, ["b": .string(String(repeating: "long", count: 100))], 4]])
     }
 
     class Base: Encodable {
@@ -94,8 +95,8 @@ struct Encoding: Encodable {
     }
 
     @Test func `Super encoders use the key super, or the map of the subclass`() throws {
-        #expect(try encoder.fields(Derived()) == ["own": 2, "super": ["base": 1], "unused": [:]])
-        #expect(try encoder.fields(SameContainer()) == ["base": 1, "own": 2])
+        try expectEqual(encoder.fields(Derived()), ["own": 2, "super": ["base": 1], "unused": [:]])
+        try expectEqual(encoder.fields(SameContainer()), ["base": 1, "own": 2])
     }
 
     @Test func `Of a key written twice the last value stays`() throws {
@@ -106,7 +107,7 @@ struct Encoding: Encodable {
                 try root.encode("between", forKey: .b)
                 try root.encode(2, forKey: .a)
             })
-        #expect(fields == ["a": 2, "b": "between"])
+        expectEqual(fields, ["a": 2, "b": "between"])
     }
 
     struct Node: Codable, Equatable {
@@ -123,8 +124,8 @@ struct Encoding: Encodable {
         }
         let tree = node(5)
         let bytes = try encoder.documentBytes(tree)
-        #expect(try DocumentValidator.validate(fields: bytes.span.bytes).isCanonical)
-        #expect(try FirestoreDecoder().decode(Node.self, fromDocumentBytes: bytes.span.bytes) == tree)
+        try expect(DocumentValidator.validate(fields: bytes.span.bytes).isCanonical)
+        try expectEqual(FirestoreDecoder().decode(Node.self, fromDocumentBytes: bytes.span.bytes), tree)
     }
 
     @Test func `A container that user code keeps is not lent again`() throws {
@@ -136,17 +137,17 @@ struct Encoding: Encodable {
             keeper.kept.append(container)
         }
         for _ in 0..<3 {
-            #expect(try encoder.fields(keeping) == ["a": 1])
-            #expect(
-                try encoder.fields(
+            try expectEqual(encoder.fields(keeping), ["a": 1])
+            try expectEqual(
+                encoder.fields(
                     Encoding { encoder in
                         var container = encoder.container(keyedBy: Keys.self)
                         try container.encode(keeping, forKey: .c)
                         try container.encode(2, forKey: .b)
-                    }) == ["b": 2, "c": ["a": 1]])
+                    }), ["b": 2, "c": ["a": 1]])
         }
         keeper.kept = []
-        #expect(try encoder.fields(keeping) == ["a": 1])
+        try expectEqual(encoder.fields(keeping), ["a": 1])
     }
 
     @Test func `Coding paths are those of the values`() throws {
@@ -167,7 +168,7 @@ struct Encoding: Encodable {
                 }, forKey: .d)
         }
         _ = try encoder.fields(["x": [inner]])
-        #expect(paths == ["x/Index 0", "x/Index 0", "x/Index 0/b", "x/Index 0/b/d"])
+        expectEqual(paths, ["x/Index 0", "x/Index 0", "x/Index 0/b", "x/Index 0/b/d"])
     }
 
     @Test func `A keyed container that is used after its value was encoded ends the program with the reason`() async {
@@ -192,7 +193,7 @@ struct Encoding: Encodable {
         }
         for result in [afterDocument, afterParent] {
             let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-            #expect(text.contains("was used after the value it was made for had been encoded"), "\(text)")
+            expect(text.contains("was used after the value it was made for had been encoded"), "\(text)")
         }
     }
 
@@ -211,14 +212,14 @@ struct Encoding: Encodable {
             var container = encoder.container(keyedBy: Keys.self)
             keeper.encoders = [encoder, container.superEncoder(forKey: .b)]
             keeper.containers = [container, container.nestedContainer(keyedBy: Keys.self, forKey: .c)]
-            #expect(keeper.paths == ["x/y", "x/y/b", "x/y", "x/y/c"])
+            expectEqual(keeper.paths, ["x/y", "x/y/b", "x/y", "x/y/c"])
         }
         _ = try encoder.fields(["x": ["y": inner]])
-        #expect(keeper.paths == ["", "", "", ""])
+        expectEqual(keeper.paths, ["", "", "", ""])
         // Another document is in the same memory.
         _ = try encoder.fields(["long": [String(repeating: "z", count: 2_000_000)]])
-        #expect(keeper.paths == ["", "", "", ""])
-        let later = Encoding { _ in #expect(keeper.paths == ["", "", "", ""]) }
+        expectEqual(keeper.paths, ["", "", "", ""])
+        let later = Encoding { _ in expectEqual(keeper.paths, ["", "", "", ""]) }
         _ = try encoder.fields(["p": ["q": ["r": later]]])
     }
 
@@ -229,7 +230,7 @@ struct Encoding: Encodable {
                 try container.encode(Data(try FirestoreEncoder().documentBytes(Field(v: 1))))
             }
         }
-        #expect(try encoder.fields(Field(v: Packed())) == ["v": .bytes(documentBytes(["v": 1]))])
+        try expectEqual(encoder.fields(Field(v: Packed())), ["v": .bytes(documentBytes(["v": 1]))])
     }
 
     @Test func `Values see the encoder's userInfo`() throws {
@@ -242,6 +243,6 @@ struct Encoding: Encodable {
                     try single.encode(encoder.userInfo[key] as? String)
                 }
             ])
-        #expect(fields == ["a": "info"])
+        expectEqual(fields, ["a": "info"])
     }
 }

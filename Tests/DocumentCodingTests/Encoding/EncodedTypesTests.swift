@@ -16,13 +16,13 @@ import Testing
         _ value: T, _ expected: Value, _ location: SourceLocation = #_sourceLocation
     ) throws {
         let fields = try encoder.fields(Field(v: value))
-        #expect(fields == ["v": expected], sourceLocation: location)
+        expectEqual(fields, ["v": expected], sourceLocation: location)
         let decoded = try decoder.decode(Field<T>.self, fields)
-        #expect(decoded.v == value, sourceLocation: location)
+        expectEqual(decoded.v, value, sourceLocation: location)
         let dictionary = try encoder.encode(Field(v: value))
         let fromDictionary = try decoder.decode(Field<T>.self, from: dictionary)
-        #expect(fromDictionary.v == value, sourceLocation: location)
-        #expect(try DocumentFields.set(dictionary).fields == fields.documentBytes, sourceLocation: location)
+        expectEqual(fromDictionary.v, value, sourceLocation: location)
+        try expectEqual(DocumentFields.set(dictionary).fields, fields.documentBytes, sourceLocation: location)
     }
 
     @Test func `Booleans and integers of every width`() throws {
@@ -50,9 +50,9 @@ import Testing
             try check(Decimal(string: text)!, .double(Double(text)!))
         }
         try check(Decimal(string: "-1e120")!, .double(-1e120))
-        #expect(
-            try DocumentFields.set(["v": NSDecimalNumber(string: "0.07"), "w": Decimal(string: "0.14")!]).fields
-                == documentBytes(["v": .double(0.07), "w": .double(0.14)]))
+        try expectEqual(
+            DocumentFields.set(["v": NSDecimalNumber(string: "0.07"), "w": Decimal(string: "0.14")!]).fields,
+            documentBytes(["v": .double(0.07), "w": .double(0.14)]))
     }
 
     @Test func `Text, bytes, addresses, identifiers`() throws {
@@ -73,9 +73,9 @@ import Testing
             Timestamp(seconds: 5, nanoseconds: 123_456_000),
             .timestamp(TimestampValue(seconds: 5, nanoseconds: 123_456_000)))
         let fields = try encoder.fields(Field(v: Timestamp(seconds: -5, nanoseconds: 999_999_999)))
-        #expect(fields == ["v": .timestamp(TimestampValue(seconds: -5, nanoseconds: 999_999_000))])
+        expectEqual(fields, ["v": .timestamp(TimestampValue(seconds: -5, nanoseconds: 999_999_000))])
         let untouched = try encoder.encode(Field(v: Timestamp(seconds: -5, nanoseconds: 999_999_999)))
-        #expect(untouched["v"] as? Timestamp == Timestamp(seconds: -5, nanoseconds: 999_999_999))
+        expect(untouched["v"] as? Timestamp == Timestamp(seconds: -5, nanoseconds: 999_999_999))
     }
 
     @Test func `Firestore's own types`() throws {
@@ -134,9 +134,9 @@ import Testing
         try check(
             Person(zip: nil, name: "a", friends: [Person(zip: 1, name: "b", friends: nil)]),
             ["friends": [["name": "b", "zip": 1]], "name": "a"])
-        #expect(
-            try decoder.decode(Person.self, ["name": "x", "zip": nil, "friends": nil])
-                == Person(zip: nil, name: "x", friends: nil))
+        try expectEqual(
+            decoder.decode(Person.self, ["name": "x", "zip": nil, "friends": nil]),
+            Person(zip: nil, name: "x", friends: nil))
     }
 
     struct LongNames: Codable, Equatable {
@@ -149,22 +149,21 @@ import Testing
 
     @Test func `Names that share their first eight bytes are sorted too`() throws {
         let bytes = try encoder.documentBytes(LongNames())
-        #expect(
-            bytes == documentBytes(["p": 5, "published": 3, "publishedAt": 2, "publishedBy": 1, "publisher": 4]))
-        #expect(try DocumentValidator.validate(fields: bytes.span.bytes).isCanonical)
+        expectEqual(bytes, documentBytes(["p": 5, "published": 3, "publishedAt": 2, "publishedBy": 1, "publisher": 4]))
+        try expect(DocumentValidator.validate(fields: bytes.span.bytes).isCanonical)
     }
 
     @Test func `Large documents are sorted and measured right`() throws {
         var map: [String: [String: String]] = [:]
         for index in 0..<2000 { map["key \(index * 7919 % 2000)"] = ["inner": String(repeating: "x", count: index)] }
         let fields = try encoder.fields(map)
-        #expect(fields.count == 2000)
+        expectEqual(fields.count, 2000)
         let bytes = try encoder.documentBytes(map)
         // As a value, for which there is no limit of size.
         let value = Value.map(fields).wireBytes
-        #expect(try DocumentValidator.validate(value: value.span.bytes).isCanonical)
-        #expect(bytes == fields.documentBytes)
-        #expect(try decoder.decode([String: [String: String]].self, fields) == map)
+        try expect(DocumentValidator.validate(value: value.span.bytes).isCanonical)
+        expectEqual(bytes, fields.documentBytes)
+        try expectEqual(decoder.decode([String: [String: String]].self, fields), map)
     }
 
     @Test(arguments: 1...3)
@@ -212,7 +211,7 @@ import Testing
                     _ = try encoder.documentBytes(outer)
                     Issue.record("encoded a value that throws")
                 } catch EncodingError.invalidValue(_, let context) {
-                    #expect(context.codingPath.map(\.stringValue) == ["fails"])
+                    expectEqual(context.codingPath.map(\.stringValue), ["fails"])
                 }
                 continue
             }
@@ -222,7 +221,7 @@ import Testing
                 "pairs": .array(outer.pairs.map(\.value)), "map": ["k": .string(outer.map["k"]!)],
             ])
             let bytes = try encoder.documentBytes(outer)
-            #expect(bytes == expected, "seed \(seed)")
+            expectEqual(bytes, expected, "seed \(seed)")
         }
     }
 
@@ -238,6 +237,6 @@ import Testing
                 if back != person { failures.withLock { $0 += 1 } }
             }
         }
-        #expect(failures.withLock { $0 } == 0)
+        expectEqual(failures.withLock { $0 }, 0)
     }
 }

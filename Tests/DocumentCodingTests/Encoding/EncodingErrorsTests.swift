@@ -3,6 +3,7 @@
 import DocumentCoding
 import DocumentModel
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct EncodingErrorsTests {
@@ -25,20 +26,20 @@ import Testing
     }
 
     @Test func `Values no document can hold are refused at their path`() {
-        #expect(error(Outer(list: [Field(v: Double.nan)]))?.path == "list/Index 0/v")
-        #expect(error(Outer(list: [Field(v: 1.0), Field(v: -.infinity)]))?.path == "list/Index 1/v")
-        #expect(error(Field(v: Float.infinity))?.path == "v")
-        #expect(error(Field(v: UInt64.max))?.text.contains("too large") == true)
-        #expect(error(Field(v: [UInt64.max]))?.path == "v/Index 0")
-        #expect(error(Field(v: [[1]]))?.text.contains("Nested arrays") == true)
-        #expect(error(Field(v: [Optional([1])]))?.text.contains("Nested arrays") == true)
-        #expect(error(Field(v: Date(timeIntervalSince1970: 1e15)))?.path == "v")
-        #expect(error(Field(v: Date(timeIntervalSince1970: .nan)))?.path == "v")
-        #expect(error(["": 1])?.text.contains("must not be empty") == true)
-        #expect(error(Field(v: ["__a__": 1]))?.path == "v")
-        #expect(error(["____": 1]) == nil)
-        #expect(error(["__a": 1]) == nil)
-        #expect(error([String(repeating: "k", count: 1501): 1])?.text.contains("1500") == true)
+        expectEqual(error(Outer(list: [Field(v: Double.nan)]))?.path, "list/Index 0/v")
+        expectEqual(error(Outer(list: [Field(v: 1.0), Field(v: -.infinity)]))?.path, "list/Index 1/v")
+        expectEqual(error(Field(v: Float.infinity))?.path, "v")
+        expectEqual(error(Field(v: UInt64.max))?.text.contains("too large"), true)
+        expectEqual(error(Field(v: [UInt64.max]))?.path, "v/Index 0")
+        expectEqual(error(Field(v: [[1]]))?.text.contains("Nested arrays"), true)
+        expectEqual(error(Field(v: [Optional([1])]))?.text.contains("Nested arrays"), true)
+        expectEqual(error(Field(v: Date(timeIntervalSince1970: 1e15)))?.path, "v")
+        expectEqual(error(Field(v: Date(timeIntervalSince1970: .nan)))?.path, "v")
+        expectEqual(error(["": 1])?.text.contains("must not be empty"), true)
+        expectEqual(error(Field(v: ["__a__": 1]))?.path, "v")
+        expectNil(error(["____": 1]))
+        expectNil(error(["__a": 1]))
+        expectEqual(error([String(repeating: "k", count: 1501): 1])?.text.contains("1500"), true)
     }
 
     @Test func `Only maps can stand at the top`() {
@@ -46,13 +47,13 @@ import Testing
             error(1), error([1]), error("text"), error(Date()), error(Int?.none), error(Timestamp()), error(Data()),
             error(FieldValue.serverTimestamp()), error(VectorValue([1])), error(GeoPoint(latitude: 0, longitude: 0)),
         ] {
-            #expect(refused?.path == "")
-            #expect(refused?.text.contains("Top-level") == true)
+            expectEqual(refused?.path, "")
+            expectEqual(refused?.text.contains("Top-level"), true)
         }
         struct Nothing: Encodable { func encode(to encoder: any Encoder) throws {} }
-        #expect(error(Nothing())?.text.contains("did not encode any values") == true)
-        #expect(error(Optional(Field(v: 1))) == nil)
-        #expect(error(["a": 1]) == nil)
+        expectEqual(error(Nothing())?.text.contains("did not encode any values"), true)
+        expectNil(error(Optional(Field(v: 1))))
+        expectNil(error(["a": 1]))
     }
 
     @Test func `Nesting without end is refused`() {
@@ -63,7 +64,7 @@ import Testing
                 try container.encode(self, forKey: .next)
             }
         }
-        #expect(error(Endless())?.text.contains("nested") == true)
+        expectEqual(error(Endless())?.text.contains("nested"), true)
         struct Nested: Encodable {
             var depth: Int
             enum CodingKeys: CodingKey { case next }
@@ -72,7 +73,7 @@ import Testing
                 if depth > 0 { try container.encode(Nested(depth: depth - 1), forKey: .next) }
             }
         }
-        #expect(error(Nested(depth: 30)) == nil)
+        expectNil(error(Nested(depth: 30)))
     }
 
     @Test func `A failed attempt has no effect on what is encoded after it`() throws {
@@ -99,12 +100,12 @@ import Testing
             }
         }
         let data = try FirestoreEncoder().setData(from: Failing())
-        #expect(try MapValue(documentBytes: data.fields.span.bytes) == ["c": 1, "list": [5]])
-        #expect(data.transforms.isEmpty)
+        try expectEqual(MapValue(documentBytes: data.fields.span.bytes), ["c": 1, "list": [5]])
+        expect(data.transforms.isEmpty)
         // And a failed document leaves nothing for the next.
         let encoder = FirestoreEncoder()
         #expect(throws: EncodingError.self) { try encoder.documentBytes(Outer(list: [Field(v: Double.nan)])) }
-        #expect(try encoder.fields(Field(v: 1)) == ["v": 1])
+        try expectEqual(encoder.fields(Field(v: 1)), ["v": 1])
     }
 
     @Test func `References of another database are refused when a database is named`() throws {

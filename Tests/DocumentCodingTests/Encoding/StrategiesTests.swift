@@ -4,6 +4,7 @@ import DocumentCoding
 import DocumentModel
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct StrategiesTests {
@@ -15,8 +16,8 @@ import Testing
         _ value: T, _ expected: Value, _ location: SourceLocation = #_sourceLocation
     ) throws {
         let fields = try encoder.fields(Field(v: value))
-        #expect(fields == ["v": expected], sourceLocation: location)
-        #expect(try decoder.decode(Field<T>.self, fields).v == value, sourceLocation: location)
+        expectEqual(fields, ["v": expected], sourceLocation: location)
+        try expectEqual(decoder.decode(Field<T>.self, fields).v, value, sourceLocation: location)
     }
 
     @Test func `Dates are encoded as the strategy says`() throws {
@@ -45,7 +46,7 @@ import Testing
         }
         try check(date, "day 1")
         encoder.dateEncodingStrategy = .custom { _, _ in }
-        #expect(try encoder.fields(Field(v: date)) == ["v": [:]])
+        try expectEqual(encoder.fields(Field(v: date)), ["v": [:]])
     }
 
     @Test func `Data is encoded as the strategy says`() throws {
@@ -63,7 +64,7 @@ import Testing
         }
         try check(Data([7, 7]), 2)
         decoder.dataDecodingStrategy = .blob
-        #expect(try decoder.decode(Field<Data>.self, ["v": "AQL/"]).v == data)
+        try expectEqual(decoder.decode(Field<Data>.self, ["v": "AQL/"]).v, data)
         #expect(throws: DecodingError.self) { try decoder.decode(Field<Data>.self, ["v": "not base64!"]) }
     }
 
@@ -74,10 +75,10 @@ import Testing
             positiveInfinity: "+", negativeInfinity: "-", nan: "?")
         try check([Double.infinity, -.infinity, 1], ["+", "-", .double(1)])
         let fields = try encoder.fields(Field(v: Float.nan))
-        #expect(fields == ["v": "?"])
-        #expect(try decoder.decode(Field<Double>.self, fields).v.isNaN)
+        expectEqual(fields, ["v": "?"])
+        try expect(decoder.decode(Field<Double>.self, fields).v.isNaN)
         #expect(throws: DecodingError.self) { try decoder.decode(Field<Double>.self, ["v": "++"]) }
-        #expect(try FirestoreDecoder().decode(Field<Double>.self, ["v": .double(.infinity)]).v == .infinity)
+        try expectEqual(FirestoreDecoder().decode(Field<Double>.self, ["v": .double(.infinity)]).v, .infinity)
     }
 
     struct Keyed: Codable, Equatable {
@@ -90,14 +91,13 @@ import Testing
         encoder.keyEncodingStrategy = .convertToSnakeCase
         decoder.keyDecodingStrategy = .convertFromSnakeCase
         let fields = try encoder.fields(Keyed(myURLProperty: 1, nestedValue: ["keyAsIs": .init(someThing: true)]))
-        #expect(fields == ["my_url_property": 1, "nested_value": ["keyAsIs": ["some_thing": true]]])
+        expectEqual(fields, ["my_url_property": 1, "nested_value": ["keyAsIs": ["some_thing": true]]])
         struct Back: Codable, Equatable {
             var myUrlProperty: Int
             var nestedValue: [String: Keyed.Inner]
         }
-        #expect(
-            try decoder.decode(Back.self, fields)
-                == Back(myUrlProperty: 1, nestedValue: ["keyAsIs": .init(someThing: true)]))
+        try expectEqual(
+            decoder.decode(Back.self, fields), Back(myUrlProperty: 1, nestedValue: ["keyAsIs": .init(someThing: true)]))
     }
 
     @Test(arguments: [
@@ -117,7 +117,7 @@ import Testing
                 var container = encoder.container(keyedBy: AnyKey.self)
                 try container.encode(1, forKey: AnyKey(stringValue: key))
             })
-        #expect(fields.entries.map(\.key) == [expected])
+        expectEqual(fields.entries.map(\.key), [expected])
     }
 
     @Test(arguments: [
@@ -140,7 +140,7 @@ import Testing
         }
         decoder.keyDecodingStrategy = .convertFromSnakeCase
         let fields = MapValue([(key: name, value: Value.integer(1))])
-        #expect(try decoder.decode(Keys.self, fields).keys == [expected])
+        try expectEqual(decoder.decode(Keys.self, fields).keys, [expected])
     }
 
     @Test func `Custom keys see paths in Swift names`() throws {
@@ -150,8 +150,8 @@ import Testing
             return PathlessKey(stringValue: path.last!.stringValue.uppercased())
         }
         let fields = try encoder.fields(Keyed(myURLProperty: 1, nestedValue: ["asIs": .init(someThing: true)]))
-        #expect(fields == ["MYURLPROPERTY": 1, "NESTEDVALUE": ["asIs": ["SOMETHING": true]]])
-        #expect(seen.withLock { $0 } == ["myURLProperty", "nestedValue", "nestedValue/asIs/someThing"])
+        expectEqual(fields, ["MYURLPROPERTY": 1, "NESTEDVALUE": ["asIs": ["SOMETHING": true]]])
+        expectEqual(seen.withLock { $0 }, ["myURLProperty", "nestedValue", "nestedValue/asIs/someThing"])
         decoder.keyDecodingStrategy = .custom { path in
             switch path.last!.stringValue {
             case "MYURLPROPERTY": PathlessKey(stringValue: "myURLProperty")
@@ -159,9 +159,8 @@ import Testing
             default: PathlessKey(stringValue: "someThing")
             }
         }
-        #expect(
-            try decoder.decode(Keyed.self, fields)
-                == Keyed(myURLProperty: 1, nestedValue: ["asIs": .init(someThing: true)]))
+        try expectEqual(
+            decoder.decode(Keyed.self, fields), Keyed(myURLProperty: 1, nestedValue: ["asIs": .init(someThing: true)]))
     }
 
     @Test
@@ -190,7 +189,7 @@ import Testing
                 if let back, back != times { failures.withLock { $0 += 1 } }
             }
         }
-        #expect(failures.withLock { $0 } == 0)
+        expectEqual(failures.withLock { $0 }, 0)
     }
 
     struct PathlessKey: CodingKey {

@@ -3,13 +3,14 @@
 import DocumentCoding
 import DocumentModel
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct WriteDataTests {
     let database: Substring = "projects/p/databases/(default)"
 
     private func fields(_ data: DocumentWriteData) throws -> MapValue {
-        #expect(try DocumentValidator.validate(fields: data.fields.span.bytes).isCanonical)
+        try expect(DocumentValidator.validate(fields: data.fields.span.bytes).isCanonical)
         return try MapValue(documentBytes: data.fields.span.bytes)
     }
 
@@ -22,9 +23,10 @@ import Testing
             "typed": ["x": [1.5]], "vector": VectorValue([1]), "point": GeoPoint(latitude: 1, longitude: 2),
             "ref": DocumentReference(name: "\(database)/documents/a/b", owner: nil)!,
         ])
-        #expect(data.mask == nil && data.transforms.isEmpty)
-        #expect(
-            try fields(data) == [
+        expect(data.mask == nil && data.transforms.isEmpty)
+        try expectEqual(
+            fields(data),
+            [
                 "a.b": 1, "bool": true, "number": true, "double": .double(2.5), "int8": -3, "null": nil, "none": nil,
                 "some": "x", "float": .double(0.5), "nan": .double(.nan),
                 "date": .timestamp(TimestampValue(seconds: 1, nanoseconds: 0)), "data": .bytes([1]),
@@ -76,20 +78,21 @@ import Testing
             "stamp": FieldValue.serverTimestamp(),
             "deep": ["count": FieldValue.increment(Int64(5)), "kept": 1],
         ])
-        #expect(try fields(data) == ["deep": ["kept": 1]])
-        #expect(
-            data.transforms.sorted { $0.path.count < $1.path.count } == [
+        try expectEqual(fields(data), ["deep": ["kept": 1]])
+        expectEqual(
+            data.transforms.sorted { $0.path.count < $1.path.count },
+            [
                 FieldTransformData(path: ["stamp"], operation: [0x10, 1]),
                 FieldTransformData(path: ["deep", "count"], operation: [0x1a, 2, 0x10, 5]),
             ])
         func operation(_ sentinel: FieldValue) throws -> [UInt8] {
             try DocumentFields.set(["a": sentinel]).transforms[0].operation
         }
-        #expect(try operation(.increment(1.5)) == [0x1a, 9, 0x19, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f])
-        #expect(try operation(.maximum(Int64(1))) == [0x22, 2, 0x10, 1])
-        #expect(try operation(.minimum(Int64(1))) == [0x2a, 2, 0x10, 1])
-        #expect(try operation(.arrayUnion([1, true])) == [0x32, 8, 0x0a, 2, 0x10, 1, 0x0a, 2, 0x08, 1])
-        #expect(try operation(.arrayRemove([])) == [0x3a, 0])
+        try expectEqual(operation(.increment(1.5)), [0x1a, 9, 0x19, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f])
+        try expectEqual(operation(.maximum(Int64(1))), [0x22, 2, 0x10, 1])
+        try expectEqual(operation(.minimum(Int64(1))), [0x2a, 2, 0x10, 1])
+        try expectEqual(operation(.arrayUnion([1, true])), [0x32, 8, 0x0a, 2, 0x10, 1, 0x0a, 2, 0x08, 1])
+        try expectEqual(operation(.arrayRemove([])), [0x3a, 0])
     }
 
     /// Encodes values under one key, one after the other.
@@ -121,17 +124,17 @@ import Testing
             let name = path.joined(separator: ".")
             for values: [any Encodable] in [[1, stamp], [gone, stamp], [1, gone, 2, stamp], [["x": 1], stamp]] {
                 let data = try data(values)
-                #expect(try fields(data) == expected(nil))
-                #expect(data.transforms.map(\.path) == [path] && data.mask?.contains(name) == false)
+                try expectEqual(fields(data), expected(nil))
+                expect(data.transforms.map(\.path) == [path] && data.mask?.contains(name) == false)
             }
             for (values, last) in [([stamp, 7], 7), ([gone, 7], 7), ([5, stamp, 7], 7)] as [([any Encodable], Value)] {
                 let data = try data(values)
-                #expect(try fields(data) == expected(last))
-                #expect(data.transforms.isEmpty && data.mask?.filter { $0 == name }.count == 1)
+                try expectEqual(fields(data), expected(last))
+                expect(data.transforms.isEmpty && data.mask?.filter { $0 == name }.count == 1)
             }
             let removed = try data([stamp, 5, gone])
-            #expect(try fields(removed) == expected(nil))
-            #expect(removed.transforms.isEmpty && removed.mask?.filter { $0 == name }.count == 1)
+            try expectEqual(fields(removed), expected(nil))
+            expect(removed.transforms.isEmpty && removed.mask?.filter { $0 == name }.count == 1)
         }
     }
 
@@ -141,9 +144,9 @@ import Testing
             "only": ["stamp": FieldValue.serverTimestamp()], "v": VectorValue([1]),
             "nested": ["gone": FieldValue.delete(), "kept": 2],
         ])
-        #expect(data.mask == ["a.`c d`.e", "a.b", "empty", "gone", "nested.gone", "nested.kept", "v"].sorted())
-        #expect(data.transforms.map(\.path) == [["only", "stamp"]])
-        #expect(try DocumentFields.merge([:]).mask == [])
+        expectEqual(data.mask, ["a.`c d`.e", "a.b", "empty", "gone", "nested.gone", "nested.kept", "v"].sorted())
+        expectEqual(data.transforms.map(\.path), [["only", "stamp"]])
+        try expectEqual(DocumentFields.merge([:]).mask, [])
     }
 
     @Test func `A merge of named fields takes those`() throws {
@@ -153,12 +156,12 @@ import Testing
         ]
         let data = try DocumentFields.merge(
             all, fields: [FieldPath(["a", "b"]), FieldPath(["n"]), FieldPath(["gone"]), FieldPath(["a", "b"])])
-        #expect(data.mask == ["a.b", "gone"])
-        #expect(data.transforms.map(\.path) == [["n"]])
+        expectEqual(data.mask, ["a.b", "gone"])
+        expectEqual(data.transforms.map(\.path), [["n"]])
         #expect(throws: InvalidUserData("Field 'a.x' is specified in your field mask but not in your input data.")) {
             try DocumentFields.merge(all, fields: [FieldPath(["a", "x"])])
         }
-        #expect(try DocumentFields.merge(all, fields: []).mask == [])
+        try expectEqual(DocumentFields.merge(all, fields: []).mask, [])
     }
 
     @Test func `An update splits dotted keys and keeps the mask to them`() throws {
@@ -167,25 +170,25 @@ import Testing
             "x.gone": FieldValue.delete(),
             "n.count": FieldValue.increment(Int64(1)), "list": [1],
         ])
-        #expect(data.mask == ["a.`c.d`", "a.b", "gone", "list", "x.gone"])
-        #expect(data.transforms.map(\.path) == [["n", "count"]])
+        expectEqual(data.mask, ["a.`c.d`", "a.b", "gone", "list", "x.gone"])
+        expectEqual(data.transforms.map(\.path), [["n", "count"]])
         let written = try fields(data)
-        #expect(written["a"] == ["b": 1, "c.d": ["whole": true]])
-        #expect(written["list"] == [1] && written["gone"] == nil)
+        expectEqual(written["a"], ["b": 1, "c.d": ["whole": true]])
+        expect(written["list"] == [1] && written["gone"] == nil)
         #expect(throws: InvalidUserData.self) { try DocumentFields.update(["a": ["b": FieldValue.delete()]]) }
         #expect(throws: InvalidUserData.self) { try DocumentFields.update(["a": 1, "a.b": 2]) }
         #expect(throws: InvalidUserData.self) { try DocumentFields.update(["a..b": 1]) }
         #expect(throws: InvalidUserData.self) { try DocumentFields.update([5: 1]) }
-        #expect(try DocumentFields.update([:]).mask == [])
+        try expectEqual(DocumentFields.update([:]).mask, [])
     }
 
     @Test func `Fields whose names are the same text in other bytes are different fields`() throws {
         let (composed, decomposed) = (FieldPath(["\u{e9}"]), FieldPath(["e\u{301}"]))
         let data = try DocumentFields.update([composed: 1, decomposed: FieldValue.serverTimestamp()])
-        #expect(data.mask.map { $0.map { Array($0.utf8) } } == [Array("`\u{e9}`".utf8)])
-        #expect(data.transforms.map { Array($0.path[0].utf8) } == [Array("e\u{301}".utf8)])
+        expectEqual(data.mask.map { $0.map { Array($0.utf8) } }, [Array("`\u{e9}`".utf8)])
+        expectEqual(data.transforms.map { Array($0.path[0].utf8) }, [Array("e\u{301}".utf8)])
         let inside = try DocumentFields.update([FieldPath(["\u{e9}", "a"]): 1, decomposed: 2])
-        #expect(inside.mask?.count == 2)
+        expectEqual(inside.mask?.count, 2)
         #expect(throws: InvalidUserData.self) {
             try DocumentFields.update([
                 FieldPath(["\u{e9}", "a"]): FieldValue.delete(), decomposed: ["a": FieldValue.delete()],
@@ -198,9 +201,9 @@ import Testing
     }
 
     @Test func `Operands of queries hold no sentinels`() throws {
-        #expect(try DocumentFields.value(5) == [0x10, 5])
-        #expect(try DocumentFields.value(["a": [1]]) == Value.map(["a": [1]]).wireBytes)
-        #expect(try DocumentFields.value(NSNull()) == [0x58, 0])
+        try expectEqual(DocumentFields.value(5), [0x10, 5])
+        try expectEqual(DocumentFields.value(["a": [1]]), Value.map(["a": [1]]).wireBytes)
+        try expectEqual(DocumentFields.value(NSNull()), [0x58, 0])
         #expect(throws: InvalidUserData.self) { try DocumentFields.value(FieldValue.delete()) }
         #expect(throws: InvalidUserData.self) { try DocumentFields.value(["a": FieldValue.serverTimestamp()]) }
     }
@@ -214,20 +217,20 @@ import Testing
             "g": .geoPoint(GeoPointValue(latitude: 1, longitude: 2)),
         ])
         let data = try DocumentFields.dictionary(from: bytes.span.bytes, owner: owner)
-        #expect(
+        expect(
             data["b"] as? Bool == true && data["i"] as? Int == 3 && data["i"] as? Double == 3
                 && data["d"] as? Double == 1.5)
-        #expect(data["n"] is NSNull && data["s"] as? String == "text")
-        #expect(data["t"] as? Timestamp == Timestamp(seconds: 1, nanoseconds: 5000))
-        #expect(data["y"] as? Data == Data([9]) && data["v"] as? VectorValue == VectorValue([1, 2]))
-        #expect((data["l"] as? [Any])?.count == 2)
-        #expect((data["r"] as? DocumentReference)?.owner === owner)
-        #expect(data["g"] as? GeoPoint == GeoPoint(latitude: 1, longitude: 2))
+        expect(data["n"] is NSNull && data["s"] as? String == "text")
+        expect(data["t"] as? Timestamp == Timestamp(seconds: 1, nanoseconds: 5000))
+        expect(data["y"] as? Data == Data([9]) && data["v"] as? VectorValue == VectorValue([1, 2]))
+        expectEqual((data["l"] as? [Any])?.count, 2)
+        expect((data["r"] as? DocumentReference)?.owner === owner)
+        expect(data["g"] as? GeoPoint == GeoPoint(latitude: 1, longitude: 2))
         let inner = documentBytes(["a": ["b.c": [7, 8]]])
-        #expect(
-            try DocumentFields.value(at: FieldPath(["a", "b.c"]), in: inner.span.bytes, owner: nil) as? [Int] == [7, 8])
-        #expect(try DocumentFields.value(at: FieldPath(["a", "b"]), in: inner.span.bytes, owner: nil) == nil)
-        #expect(try DocumentFields.dictionary(from: [UInt8]().span.bytes, owner: nil).isEmpty)
+        try expect(
+            DocumentFields.value(at: FieldPath(["a", "b.c"]), in: inner.span.bytes, owner: nil) as? [Int] == [7, 8])
+        try expectNil(DocumentFields.value(at: FieldPath(["a", "b"]), in: inner.span.bytes, owner: nil))
+        try expect(DocumentFields.dictionary(from: [UInt8]().span.bytes, owner: nil).isEmpty)
     }
 
     struct Person: Codable {
@@ -251,16 +254,16 @@ import Testing
         let encoder = FirestoreEncoder()
         let person = Person(name: "n", tags: FieldValueBox(.arrayUnion(["x"])), address: ["street": "s"])
         let set = try encoder.setData(from: person)
-        #expect(try fields(set) == ["address": ["street": "s"], "name": "n"])
-        #expect(Set(set.transforms.map(\.path)) == [["seen"], ["tags"]])
+        try expectEqual(fields(set), ["address": ["street": "s"], "name": "n"])
+        expectEqual(Set(set.transforms.map(\.path)), [["seen"], ["tags"]])
         let merge = try encoder.mergeData(from: person)
-        #expect(merge.mask == ["address.street", "name"])
+        expectEqual(merge.mask, ["address.street", "name"])
         let named = try encoder.mergeData(from: person, fields: [FieldPath(["name"]), FieldPath(["seen"])])
-        #expect(named.mask == ["name"] && named.transforms.map(\.path) == [["seen"]])
+        expect(named.mask == ["name"] && named.transforms.map(\.path) == [["seen"]])
         #expect(throws: InvalidUserData.self) { try encoder.mergeData(from: person, fields: [FieldPath(["age"])]) }
         let deleting = Person(name: "n", tags: FieldValueBox(.delete()))
         #expect(throws: EncodingError.self) { try encoder.setData(from: deleting) }
-        #expect(try encoder.mergeData(from: deleting).mask == ["name", "tags"])
+        try expectEqual(encoder.mergeData(from: deleting).mask, ["name", "tags"])
         #expect(throws: EncodingError.self) { try encoder.setData(from: ["a": [FieldValueBox(.serverTimestamp())]]) }
     }
 
@@ -270,7 +273,7 @@ import Testing
             name: "n", age: 3, tags: FieldValueBox(.increment(Int64(1))), address: ["b": "1", "a": "2"])
         let direct = try encoder.setData(from: person)
         let throughDictionary = try DocumentFields.set(try encoder.encode(person))
-        #expect(direct.fields == throughDictionary.fields)
-        #expect(Set(direct.transforms.map(\.path)) == Set(throughDictionary.transforms.map(\.path)))
+        expectEqual(direct.fields, throughDictionary.fields)
+        expectEqual(Set(direct.transforms.map(\.path)), Set(throughDictionary.transforms.map(\.path)))
     }
 }

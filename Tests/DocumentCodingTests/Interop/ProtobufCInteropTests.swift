@@ -17,17 +17,17 @@ import Testing
             let document = try #require(google__firestore__v1__document__unpack(nil, ours.count, ours))
             defer { google__firestore__v1__document__free_unpacked(document, nil) }
             // Its strings end at a zero byte: documents with one inside come back cut, so those are compared by fields.
-            #expect(document.pointee.n_fields == fields.count, "document \(number) of seed \(seed)")
+            expectEqual(document.pointee.n_fields, fields.count, "document \(number) of seed \(seed)")
             guard !fields.holdsZeroBytes else { continue }
             var packed = [UInt8](repeating: 0, count: google__firestore__v1__document__get_packed_size(document))
             let size = google__firestore__v1__document__pack(document, &packed)
-            #expect(size == packed.count)
+            expectEqual(size, packed.count)
             // protobuf-c leaves out a zero double of a LatLng whatever its sign; everything else is the same to the
             // byte.
             if fields.holdsNegativeZeroPoints { continue }
-            #expect(packed == ours, "document \(number) of seed \(seed)")
+            expectEqual(packed, ours, "document \(number) of seed \(seed)")
             let back = try FirestoreDecoder().decode(CodableValue.self, fromDocumentBytes: packed.span.bytes)
-            #expect(back == (try FirestoreDecoder().decode(CodableValue.self, fromDocumentBytes: ours.span.bytes)))
+            expectEqual(back, (try FirestoreDecoder().decode(CodableValue.self, fromDocumentBytes: ours.span.bytes)))
         }
     }
 
@@ -53,26 +53,26 @@ import Testing
             let entry = document.pointee.fields[index]!.pointee
             values[String(cString: entry.key)] = entry.value.pointee
         }
-        #expect(values.keys.sorted() == "abcdefghijk".map(String.init))
+        expectEqual(values.keys.sorted(), "abcdefghijk".map(String.init))
         let a = try #require(values["a"])
         let b = try #require(values["b"])
         let c = try #require(values["c"])
-        #expect(a.value_type_case == GOOGLE__FIRESTORE__V1__VALUE__VALUE_TYPE_BOOLEAN_VALUE && a.boolean_value == 1)
-        #expect(b.value_type_case == GOOGLE__FIRESTORE__V1__VALUE__VALUE_TYPE_INTEGER_VALUE && b.integer_value == -5)
-        #expect(c.value_type_case == GOOGLE__FIRESTORE__V1__VALUE__VALUE_TYPE_DOUBLE_VALUE && c.double_value == 2.5)
+        expect(a.value_type_case == GOOGLE__FIRESTORE__V1__VALUE__VALUE_TYPE_BOOLEAN_VALUE && a.boolean_value == 1)
+        expect(b.value_type_case == GOOGLE__FIRESTORE__V1__VALUE__VALUE_TYPE_INTEGER_VALUE && b.integer_value == -5)
+        expect(c.value_type_case == GOOGLE__FIRESTORE__V1__VALUE__VALUE_TYPE_DOUBLE_VALUE && c.double_value == 2.5)
         let time = try #require(values["d"]?.timestamp_value).pointee
-        #expect(time.seconds == -7 && time.nanos == 8000)
-        #expect(String(cString: try #require(values["e"]?.string_value)) == "text")
+        expect(time.seconds == -7 && time.nanos == 8000)
+        expectEqual(String(cString: try #require(values["e"]?.string_value)), "text")
         let data = try #require(values["f"]?.bytes_value)
-        #expect(Array(UnsafeBufferPointer(start: data.data, count: data.len)) == [1, 0, 2])
-        #expect(String(cString: try #require(values["g"]?.reference_value)).hasSuffix("documents/x/y"))
+        expectEqual(Array(UnsafeBufferPointer(start: data.data, count: data.len)), [1, 0, 2])
+        expect(String(cString: try #require(values["g"]?.reference_value)).hasSuffix("documents/x/y"))
         let point = try #require(values["h"]?.geo_point_value).pointee
-        #expect(point.latitude == 1.5 && point.longitude == -2.5)
+        expect(point.latitude == 1.5 && point.longitude == -2.5)
         let list = try #require(values["i"]?.array_value).pointee
-        #expect(list.n_values == 2 && String(cString: list.values[1]!.pointee.string_value) == "two")
+        expect(list.n_values == 2 && String(cString: list.values[1]!.pointee.string_value) == "two")
         let map = try #require(values["j"]?.map_value).pointee
-        #expect(map.n_fields == 1 && map.fields[0]!.pointee.value.pointee.integer_value == 1)
-        #expect(values["k"]?.value_type_case == GOOGLE__FIRESTORE__V1__VALUE__VALUE_TYPE_NULL_VALUE)
+        expect(map.n_fields == 1 && map.fields[0]!.pointee.value.pointee.integer_value == 1)
+        expectEqual(values["k"]?.value_type_case, GOOGLE__FIRESTORE__V1__VALUE__VALUE_TYPE_NULL_VALUE)
     }
 }
 

@@ -21,14 +21,14 @@ import Testing
         let output = try PythonSide.run(["echo"], input: input)
         try #require(output.count == 2 * documents.count)
         for (number, fields) in documents.enumerated() {
-            #expect(
-                try Description(json: output[2 * number + 1]) == Description(fields: fields),
+            try expectEqual(
+                Description(json: output[2 * number + 1]), Description(fields: fields),
                 "document \(number) of seed \(seed)")
             // Serialized with sorted maps theirs are the same bytes; their order of keys is not that of UTF-8 beyond
             // the first plane, and their LatLng writes minus zero.
             let theirBytes = output[2 * number]
             let theirs = try MapValue(documentBytes: theirBytes.span.bytes)
-            #expect(theirs == fields, "document \(number) of seed \(seed)")
+            expectEqual(theirs, fields, "document \(number) of seed \(seed)")
         }
     }
 
@@ -40,13 +40,13 @@ import Testing
             let bytes = output[2 * number]
             let expected = try Description(json: output[2 * number + 1])
             let fields = try MapValue(documentBytes: bytes.span.bytes)
-            #expect(try Description(fields: fields) == expected, "document \(number) of seed \(seed)")
+            try expectEqual(Description(fields: fields), expected, "document \(number) of seed \(seed)")
             let decoded = try FirestoreDecoder().decode(CodableValue.self, fromDocumentBytes: bytes.span.bytes)
-            #expect(decoded.value == .map(fields.preferringIntegers), "document \(number) of seed \(seed)")
+            expectEqual(decoded.value, .map(fields.preferringIntegers), "document \(number) of seed \(seed)")
             // And encoded again they are canonical, with the same meaning.
             let finite = fields.withFiniteDoubles
             let again = try FirestoreEncoder().documentBytes(CodableValue(.map(finite)))
-            #expect(try MapValue(documentBytes: again.span.bytes) == finite)
+            try expectEqual(MapValue(documentBytes: again.span.bytes), finite)
         }
     }
 }

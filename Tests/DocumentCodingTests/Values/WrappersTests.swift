@@ -3,6 +3,7 @@
 import DocumentCoding
 import DocumentModel
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct WrappersTests {
@@ -21,11 +22,11 @@ import Testing
     @Test func `A document id is never written and comes from the document`() throws {
         var book = Book(title: "t", inner: .init())
         book.id = "ignored"
-        #expect(try encoder.fields(book) == ["inner": [:], "title": "t"])
+        try expectEqual(encoder.fields(book), ["inner": [:], "title": "t"])
         let decoded = try decoder.decode(Book.self, ["id": 5, "title": "t", "inner": ["id": nil]], of: reference)
-        #expect(decoded.id == "b1")
-        #expect(decoded.reference == reference)
-        #expect(decoded.inner?.id == "b1")
+        expectEqual(decoded.id, "b1")
+        expectEqual(decoded.reference, reference)
+        expectEqual(decoded.inner?.id, "b1")
     }
 
     @Test func `A document id has no meaning elsewhere`() throws {
@@ -45,7 +46,7 @@ import Testing
             static func wrap(_ reference: DocumentReference) throws -> Path { Path(path: reference.path) }
         }
         struct Item: Codable { @DocumentID var path: Path? }
-        #expect(try decoder.decode(Item.self, [:], of: reference).path?.path == "books/b1")
+        try expectEqual(decoder.decode(Item.self, [:], of: reference).path?.path, "books/b1")
     }
 
     struct Stamped: Codable, Equatable {
@@ -55,13 +56,13 @@ import Testing
 
     @Test func `Nil is a server timestamp or an explicit null`() throws {
         let data = try encoder.setData(from: Stamped())
-        #expect(try MapValue(documentBytes: data.fields.span.bytes) == ["note": nil])
-        #expect(data.transforms == [FieldTransformData(path: ["at"], operation: [0x10, 1])])
+        try expectEqual(MapValue(documentBytes: data.fields.span.bytes), ["note": nil])
+        expectEqual(data.transforms, [FieldTransformData(path: ["at"], operation: [0x10, 1])])
         #expect(throws: EncodingError.self) { try encoder.documentBytes(Stamped()) }
         let dictionary = try encoder.encode(Stamped())
-        #expect(dictionary["at"] as? FieldValue === FieldValue.serverTimestamp())
-        #expect(dictionary["note"] is NSNull)
-        #expect(try decoder.decode(Stamped.self, ["at": nil, "note": nil]) == Stamped())
+        expect(dictionary["at"] as? FieldValue === FieldValue.serverTimestamp())
+        expect(dictionary["note"] is NSNull)
+        try expectEqual(decoder.decode(Stamped.self, ["at": nil, "note": nil]), Stamped())
         #expect(throws: DecodingError.self) { try decoder.decode(Stamped.self, ["note": nil]) }
         #expect(throws: DecodingError.self) { try decoder.decode(Stamped.self, ["at": nil]) }
     }
@@ -69,9 +70,9 @@ import Testing
     @Test func `Values are written as themselves`() throws {
         let stamped = Stamped(at: Date(timeIntervalSince1970: 7), note: "n")
         let fields = try encoder.fields(stamped)
-        #expect(fields == ["at": .timestamp(TimestampValue(seconds: 7, nanoseconds: 0)), "note": "n"])
-        #expect(try decoder.decode(Stamped.self, fields) == stamped)
-        #expect(try decoder.decode(Stamped.self, from: try encoder.encode(stamped)) == stamped)
+        expectEqual(fields, ["at": .timestamp(TimestampValue(seconds: 7, nanoseconds: 0)), "note": "n"])
+        try expectEqual(decoder.decode(Stamped.self, fields), stamped)
+        try expectEqual(decoder.decode(Stamped.self, from: try encoder.encode(stamped)), stamped)
     }
 
     @Test func `Values are keyed objects for JSON`() throws {
@@ -83,12 +84,11 @@ import Testing
         let json = JSONEncoder()
         json.outputFormatting = .sortedKeys
         let data = try json.encode(All())
-        #expect(
-            String(decoding: data, as: UTF8.self)
-                == #"{"point":{"latitude":3,"longitude":4},"time":{"nanoseconds":2,"seconds":1},"#
-                + #""vector":{"array":[5]}}"#
-        )
-        #expect(try JSONDecoder().decode(All.self, from: data) == All())
+        expectEqual(
+            String(decoding: data, as: UTF8.self),
+            #"{"point":{"latitude":3,"longitude":4},"time":{"nanoseconds":2,"seconds":1},"#
+                + #""vector":{"array":[5]}}"#)
+        try expectEqual(JSONDecoder().decode(All.self, from: data), All())
         #expect(throws: FirestoreEncodingError.self) { try json.encode(["a": reference]) }
         #expect(throws: FirestoreEncodingError.self) { try json.encode(["a": FieldValue.delete()]) }
         #expect(throws: FirestoreDecodingError.self) {
@@ -103,10 +103,11 @@ import Testing
             @ExplicitNull var note: String?
         }
         var model = Model()
-        #expect("\(model)" == "Model(_id: nil, _added: nil, _note: nil)")
+        expectEqual("\(model)", "Model(_id: nil, _added: nil, _note: nil)")
         model.id = "b1"
         model.added = Timestamp(seconds: 1, nanoseconds: 2)
         model.note = "n"
-        #expect("\(model)" == "Model(_id: Optional(\"b1\"), _added: Optional(\(model.added!)), _note: Optional(\"n\"))")
+        expectEqual(
+            "\(model)", "Model(_id: Optional(\"b1\"), _added: Optional(\(model.added!)), _note: Optional(\"n\"))")
     }
 }

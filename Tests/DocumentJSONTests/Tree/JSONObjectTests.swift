@@ -1,6 +1,7 @@
 import Basics
 import DocumentJSON
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct JSONObjectTests {
@@ -14,14 +15,14 @@ import Testing
               "none": null, "object": {"x": {"y": 1.5}}, "objects": [{"a": 1}, {}], "empty": [] }
 
             """)
-        #expect(try object.string("text") == "aé/\n")
-        #expect(try object.integer("number") as Int? == -12)
-        #expect(try object.integer("large") as UInt64? == UInt64(Int64.max))
-        #expect(try object.boolean("yes") == true && object.boolean("no") == false)
-        #expect(try object.string("none") == nil && !object.has("none") && !object.has("other"))
-        #expect(try object.object("object")?.object("x")?.has("y") == true)
-        #expect(try object.objects("objects")?.map { $0.has("a") } == [true, false])
-        #expect(try object.objects("empty") == [])
+        try expectEqual(object.string("text"), "aé/\n")
+        try expect(object.integer("number") as Int? == -12)
+        try expect(object.integer("large") as UInt64? == UInt64(Int64.max))
+        try expect(object.boolean("yes") == true && object.boolean("no") == false)
+        try expect(object.string("none") == nil && !object.has("none") && !object.has("other"))
+        try expectEqual(object.object("object")?.object("x")?.has("y"), true)
+        try expectEqual(object.objects("objects")?.map { $0.has("a") }, [true, false])
+        try expectEqual(object.objects("empty"), [])
     }
 
     @Test
@@ -57,7 +58,7 @@ import Testing
         ("// é\r\n{}//", "     \r\n{}  "), ("{ \"a", "{ \"a"), (" \u{FEFF}", " \u{FEFF}"),
     ])
     func `Comments and a byte order mark become spaces, in strings they stay`(text: String, blanked: String) {
-        #expect(JSONComments.blanked(Array(text.utf8)) == Array(blanked.utf8))
+        expectEqual(JSONComments.blanked(Array(text.utf8)), Array(blanked.utf8))
     }
 
     @Test
@@ -66,7 +67,7 @@ import Testing
         let mistake = JSONObject.Mistake("it is not a JSON object (expected a value, byte 57)")
         #expect(throws: mistake) { try JSONObject(commented: Array(text.utf8)) }
         let whole = text.replacingOccurrences(of: ", // yet\n \"x\": ", with: "")
-        #expect(try JSONObject(commented: Array(whole.utf8)).objects("indexes") == [])
+        try expectEqual(JSONObject(commented: Array(whole.utf8)).objects("indexes"), [])
         #expect(throws: JSONObject.Mistake.self) { try read(whole) }
     }
 }

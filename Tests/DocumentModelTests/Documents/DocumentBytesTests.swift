@@ -13,7 +13,7 @@ import Testing
             let bytes = fields.documentBytes
             try check(fields, prefix: [], in: bytes)
             let absent = try FieldPath(segments: ["no such field"])
-            #expect(value(at: absent, in: bytes) == nil)
+            expectNil(value(at: absent, in: bytes))
         }
     }
 
@@ -27,12 +27,12 @@ import Testing
             // The sentinel key of a vector cannot be in a path.
             guard value.vectorElements == nil else { continue }
             let path = try FieldPath(segments: prefix + [key])
-            #expect(self.value(at: path, in: bytes) == value.wireBytes, "\(path)")
+            expectEqual(self.value(at: path, in: bytes), value.wireBytes, "\(path)")
             if case .map(let inner) = value {
                 try check(inner, prefix: prefix + [key], in: bytes)
             } else {
                 let below = try FieldPath(utf8Segments: path.utf8Segments + [[UInt8(ascii: "x")]])
-                #expect(self.value(at: below, in: bytes) == nil)
+                expectNil(self.value(at: below, in: bytes))
             }
         }
     }
@@ -49,9 +49,9 @@ import Testing
         let index = FieldIndex()
         for text in names + names.map({ "large.\($0)" }) + absent + others {
             let path = try FieldPath(text)
-            #expect(value(at: path, in: bytes, by: index) == value(at: path, in: bytes), "\(text)")
+            expectEqual(value(at: path, in: bytes, by: index), value(at: path, in: bytes), "\(text)")
         }
-        #expect(index.mapCount == 2)
+        expectEqual(index.mapCount, 2)
     }
 
     @Test func `An index finds fields that are not in order, and does no harm to bytes that are none`() throws {
@@ -59,10 +59,10 @@ import Testing
         for number in (0..<200).reversed() { bytes += (["n\(number)": 1] as MapValue).documentBytes }
         let index = FieldIndex()
         for number in 0..<201 {
-            #expect((value(at: try FieldPath("n\(number)"), in: bytes, by: index) != nil) == (number < 200))
+            expectEqual(value(at: try FieldPath("n\(number)"), in: bytes, by: index) != nil, number < 200)
         }
         let noise = [UInt8](repeating: 0xFF, count: 5_000)
-        #expect(value(at: try FieldPath("a"), in: noise, by: FieldIndex()) == nil)
+        expectNil(value(at: try FieldPath("a"), in: noise, by: FieldIndex()))
     }
 
     @Test(arguments: [5, 6] as [UInt64])
@@ -77,7 +77,7 @@ import Testing
             let copy = bytes
             for path in paths {
                 let count = DocumentBytes.value(at: path, in: copy.span.bytes)?.byteCount ?? 0
-                #expect(count <= copy.count)
+                expect(count <= copy.count)
             }
         }
     }
@@ -108,8 +108,8 @@ private struct PathCollector: DocumentVisitor {
             var collector = PathCollector()
             DocumentBytes.visit(bytes.span.bytes, with: &collector)
             let expected = flatten(fields, prefix: [])
-            #expect(collector.visited.map(\.0) == expected.map(\.0))
-            #expect(collector.visited.map(\.1) == expected.map { $0.1.wireBytes })
+            expectEqual(collector.visited.map(\.0), expected.map(\.0))
+            expectEqual(collector.visited.map(\.1), expected.map { $0.1.wireBytes })
         }
     }
 
@@ -119,7 +119,7 @@ private struct PathCollector: DocumentVisitor {
         let bytes = fields.documentBytes
         var collector = PathCollector()
         DocumentBytes.visit(bytes.span.bytes, with: &collector)
-        #expect(collector.visited.map(\.0) == [["skip"], ["take"], ["take", "a"]])
+        expectEqual(collector.visited.map(\.0), [["skip"], ["take"], ["take", "a"]])
     }
 
     private func flatten(_ map: MapValue, prefix: [String]) -> [([String], Value)] {

@@ -15,12 +15,12 @@ import Testing
             let fields = random.fields(depth: random.generator.below(6))
             let bytes = fields.documentBytes
             let result = try DocumentValidator.validate(fields: bytes.span.bytes)
-            #expect(
-                result == Result(isCanonical: true, size: PublishedSize.fields(fields)), "seed \(seed), round \(round)")
-            #expect(try MapValue(documentBytes: bytes.span.bytes) == fields)
+            expectEqual(
+                result, Result(isCanonical: true, size: PublishedSize.fields(fields)), "seed \(seed), round \(round)")
+            try expectEqual(MapValue(documentBytes: bytes.span.bytes), fields)
             var copied = ByteBuffer()
             try DocumentCanonicalizer.canonicalize(fields: bytes.span.bytes, into: &copied)
-            #expect(copied.copyBytes() == bytes)
+            expectEqual(copied.copyBytes(), bytes)
         }
     }
 
@@ -34,10 +34,10 @@ import Testing
             var rewritten = ByteBuffer()
             try DocumentCanonicalizer.canonicalize(fields: bytes.span.bytes, into: &rewritten)
             let (canonical, expected) = (rewritten.copyBytes(), fields.documentBytes)
-            #expect(canonical == expected, "seed \(seed), round \(round)")
-            #expect(result.isCanonical == (bytes == expected), "seed \(seed), round \(round)")
-            #expect(result.size >= PublishedSize.fields(fields), "seed \(seed), round \(round)")
-            #expect(try MapValue(documentBytes: bytes.span.bytes).documentBytes == expected)
+            expectEqual(canonical, expected, "seed \(seed), round \(round)")
+            expectEqual(result.isCanonical, bytes == expected, "seed \(seed), round \(round)")
+            expect(result.size >= PublishedSize.fields(fields), "seed \(seed), round \(round)")
+            try expectEqual(MapValue(documentBytes: bytes.span.bytes).documentBytes, expected)
         }
     }
 
@@ -51,8 +51,8 @@ import Testing
             var rewritten = ByteBuffer()
             try DocumentCanonicalizer.canonicalize(value: bytes.span.bytes, into: &rewritten)
             let canonical = rewritten.copyBytes()
-            #expect(canonical == value.wireBytes, "seed \(seed): \(value)")
-            #expect(result.isCanonical == (bytes == canonical))
+            expectEqual(canonical, value.wireBytes, "seed \(seed): \(value)")
+            expectEqual(result.isCanonical, bytes == canonical)
         }
     }
 
@@ -75,14 +75,14 @@ import Testing
                 let result = try DocumentValidator.validate(fields: copy.span.bytes)
                 var rewritten = ByteBuffer()
                 try DocumentCanonicalizer.canonicalize(fields: copy.span.bytes, into: &rewritten)
-                #expect(try DocumentValidator.validate(fields: rewritten.bytes).isCanonical, "seed \(seed)")
-                #expect(try MapValue(documentBytes: copy.span.bytes).documentBytes == rewritten.copyBytes())
-                if result.isCanonical { #expect(rewritten.copyBytes() == copy, "seed \(seed)") }
+                try expect(DocumentValidator.validate(fields: rewritten.bytes).isCanonical, "seed \(seed)")
+                try expectEqual(MapValue(documentBytes: copy.span.bytes).documentBytes, rewritten.copyBytes())
+                if result.isCanonical { expectEqual(rewritten.copyBytes(), copy, "seed \(seed)") }
             } catch {
                 refused += 1
             }
         }
-        #expect(refused > 100)
+        expect(refused > 100)
     }
 
     @Test
@@ -95,7 +95,7 @@ import Testing
         for count in bytes.indices {
             let cut = Array(bytes[..<count])
             let passes = (try? DocumentValidator.validate(fields: cut.span.bytes)) != nil
-            #expect(passes == ends.contains(count))
+            expectEqual(passes, ends.contains(count))
         }
     }
 
@@ -145,14 +145,14 @@ import Testing
     @Test(arguments: rules.indices)
     func `Every rule of stored documents`(index: Int) {
         let (name, value, reason) = Self.rules[index]
-        #expect(problem(MapValue([(name, value)])) == reason)
+        expectEqual(problem(MapValue([(name, value)])), reason)
     }
 
     @Test
     func `Maps and arrays nest twenty levels deep and no further`() {
         var random = RandomDocuments(seed: 41)
-        #expect(problem(["f": random.nested(levels: 20)]) == nil)
-        #expect(problem(["f": random.nested(levels: 21)]) == .nestedTooDeeply)
+        expectNil(problem(["f": random.nested(levels: 20)]))
+        expectEqual(problem(["f": random.nested(levels: 21)]), .nestedTooDeeply)
     }
 
     static let malformedValues: [([UInt8], InvalidDocument.Reason)] = [
@@ -187,7 +187,7 @@ import Testing
             _ = try DocumentValidator.validate(value: bytes.span.bytes)
             Issue.record("accepted \(bytes)")
         } catch {
-            #expect(error.reason == reason)
+            expectEqual(error.reason, reason)
         }
     }
 
@@ -222,7 +222,7 @@ import Testing
             _ = try DocumentValidator.validate(fields: bytes.span.bytes, rules: .request)
             Issue.record("accepted \(fields)")
         } catch {
-            #expect(error.reason == reason)
+            expectEqual(error.reason, reason)
         }
     }
 
@@ -246,8 +246,8 @@ import Testing
             _ = try DocumentValidator.validate(fields: bytes.span.bytes)
             Issue.record("accepted")
         } catch {
-            #expect(error.fieldPath == "b.`c-d`[1].e")
-            #expect(error.reason == .timestampOutOfRange)
+            expectEqual(error.fieldPath, "b.`c-d`[1].e")
+            expectEqual(error.reason, .timestampOutOfRange)
         }
     }
 
@@ -267,7 +267,7 @@ import Testing
             bytes = writer.copyBytes()
         }
         let copy = bytes
-        #expect(try !DocumentValidator.validate(value: copy.span.bytes).isCanonical)
+        try expect(!DocumentValidator.validate(value: copy.span.bytes).isCanonical)
     }
 
     @Test
@@ -279,11 +279,11 @@ import Testing
         let size = try DocumentValidator.validate(fields: bytes.span.bytes).size
         let name = "projects/p/databases/(default)/documents/users/jeff/tasks/my_task_id"
         let nameSize = try name.withUTF8Span { DocumentSize.name(try ResourceNameView($0)) }
-        #expect(nameSize == 44)
-        #expect(DocumentSize.document(nameSize: nameSize, fieldsSize: size) == 147)
+        expectEqual(nameSize, 44)
+        expectEqual(DocumentSize.document(nameSize: nameSize, fieldsSize: size), 147)
         let numeric = "projects/p/databases/(default)/documents/users/__id5__"
         let numericSize = try numeric.withUTF8Span { DocumentSize.name(try ResourceNameView($0)) }
-        #expect(numericSize == 6 + 8 + 16)
+        expectEqual(numericSize, 6 + 8 + 16)
     }
 
     private func problem(_ fields: MapValue) -> InvalidDocument.Reason? {

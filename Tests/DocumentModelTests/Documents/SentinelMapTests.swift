@@ -1,6 +1,7 @@
 // BSON values: which sentinel maps are accepted, how they are kept, and where they stand in the order.
 
 import Basics
+import TestSupport
 import Testing
 
 @testable import DocumentModel
@@ -40,16 +41,16 @@ struct SentinelMapTests {
 
     @Test
     func `They are accepted, canonical, and sorted among the other values, in order and in keys`() throws {
-        for value in Self.ordered { #expect(try validate(value).isCanonical, "\(value)") }
+        for value in Self.ordered { try expect(validate(value).isCanonical, "\(value)") }
         for (index, left) in Self.ordered.enumerated() {
             for (other, right) in Self.ordered.enumerated() {
                 let wanted: Ordering = index < other ? .less : index > other ? .greater : .equal
-                #expect(ValueOrder.compare(left, right) == wanted, "\(left) and \(right)")
+                expectEqual(ValueOrder.compare(left, right), wanted, "\(left) and \(right)")
                 let leftKey = ValueKey.key(of: left)
                 let rightKey = ValueKey.key(of: right)
-                #expect(
-                    Ordering(sign: leftKey.span.bytes.compareBytes(rightKey.span.bytes)) == wanted,
-                    "\(left) and \(right)")
+                expectEqual(
+                    Ordering(sign: leftKey.span.bytes.compareBytes(rightKey.span.bytes)), wanted, "\(left) and \(right)"
+                )
             }
         }
     }
@@ -62,8 +63,8 @@ struct SentinelMapTests {
         ]
         for left in sevens {
             for right in sevens {
-                #expect(ValueOrder.equal(left, right))
-                #expect(ValueKey.key(of: left) == ValueKey.key(of: right))
+                expect(ValueOrder.equal(left, right))
+                expectEqual(ValueKey.key(of: left), ValueKey.key(of: right))
             }
         }
     }
@@ -88,7 +89,7 @@ struct SentinelMapTests {
             _ = try validate(Self.regex("hello", "l"))
             Issue.record("an unknown option was accepted")
         } catch {
-            #expect((error as? InvalidDocument)?.message.contains("Invalid regex option") == true)
+            expectEqual((error as? InvalidDocument)?.message.contains("Invalid regex option"), true)
         }
     }
 
@@ -101,12 +102,12 @@ struct SentinelMapTests {
     @Test(arguments: [("inf", "Infinity"), ("-INF", "-Infinity"), ("nan", "NaN")])
     func `Infinities and NaN of decimals have one spelling`(given: String, kept: String) throws {
         let value = Self.map("__decimal128__", .string(given))
-        #expect(try !validate(value).isCanonical)
+        try expect(!validate(value).isCanonical)
         var wire = ByteBuffer()
         value.encode(into: &wire)
         var canonical = ByteBuffer()
         try DocumentCanonicalizer.canonicalize(value: wire.bytes, into: &canonical)
-        #expect(try Value(wire: canonical.bytes) == Self.map("__decimal128__", .string(kept)))
-        #expect(try DocumentValidator.validate(value: canonical.bytes).isCanonical)
+        try expectEqual(Value(wire: canonical.bytes), Self.map("__decimal128__", .string(kept)))
+        try expect(DocumentValidator.validate(value: canonical.bytes).isCanonical)
     }
 }

@@ -18,10 +18,10 @@ import Testing
             let bytes = fields.documentBytes
             let document = try #require(google__firestore__v1__document__unpack(nil, bytes.count, bytes))
             defer { google__firestore__v1__document__free_unpacked(document, nil) }
-            #expect(tree(document) == fields, "seed \(seed), round \(round)")
+            expectEqual(tree(document), fields, "seed \(seed), round \(round)")
             var packed = [UInt8](repeating: 0, count: google__firestore__v1__document__get_packed_size(document))
             _ = google__firestore__v1__document__pack(document, &packed)
-            #expect(packed == bytes, "seed \(seed), round \(round)")
+            expectEqual(packed, bytes, "seed \(seed), round \(round)")
         }
     }
 
@@ -33,7 +33,7 @@ import Testing
             let bytes = random.irregularDocumentBytes(of: fields)
             let document = try #require(google__firestore__v1__document__unpack(nil, bytes.count, bytes))
             defer { google__firestore__v1__document__free_unpacked(document, nil) }
-            #expect(tree(document) == fields, "seed \(seed), round \(round)")
+            expectEqual(tree(document), fields, "seed \(seed), round \(round)")
             // What it packs of that is a document of ours again, canonical after our rewriting.
             var packed = [UInt8](repeating: 0, count: google__firestore__v1__document__get_packed_size(document))
             _ = google__firestore__v1__document__pack(document, &packed)
@@ -41,7 +41,7 @@ import Testing
             _ = try DocumentValidator.validate(fields: copy.span.bytes)
             var rewritten = ByteBuffer()
             try DocumentCanonicalizer.canonicalize(fields: copy.span.bytes, into: &rewritten)
-            #expect(rewritten.copyBytes() == fields.documentBytes, "seed \(seed), round \(round)")
+            expectEqual(rewritten.copyBytes(), fields.documentBytes, "seed \(seed), round \(round)")
         }
     }
 

@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct ResourceNameTests {
@@ -23,24 +24,24 @@ import Testing
         let name = "\(Self.root)/users/jeff/tasks/my_task_id"
         try name.withUTF8Span { bytes in
             let view = try ResourceNameView(bytes)
-            #expect(String(repairingUTF8: view.databaseBytes) == "projects/p/databases/(default)")
-            #expect(String(repairingUTF8: view.pathBytes) == "users/jeff/tasks/my_task_id")
-            #expect(String(repairingUTF8: bytes.extracting(view.lastSegmentOffset..<bytes.byteCount)) == "my_task_id")
+            expectEqual(String(repairingUTF8: view.databaseBytes), "projects/p/databases/(default)")
+            expectEqual(String(repairingUTF8: view.pathBytes), "users/jeff/tasks/my_task_id")
+            expectEqual(String(repairingUTF8: bytes.extracting(view.lastSegmentOffset..<bytes.byteCount)), "my_task_id")
             let count = view.segmentCount
-            #expect(count == 4)
+            expectEqual(count, 4)
             var iterator = view.segments
             var segments: [String] = []
             while let segment = iterator.next() { segments.append(String(repairingUTF8: segment)) }
-            #expect(segments == ["users", "jeff", "tasks", "my_task_id"])
+            expectEqual(segments, ["users", "jeff", "tasks", "my_task_id"])
         }
         let path = try DocumentPath(name)
-        #expect(path.description == name)
-        #expect(path.documentID == "my_task_id")
-        #expect(path.parent.collectionID == "tasks")
-        #expect(path.parent.parent?.path == "users/jeff")
-        #expect(path.parent.parent?.parent.parent == nil)
-        #expect(path.database.project == "p")
-        #expect(path.database.database == "(default)")
+        expectEqual(path.description, name)
+        expectEqual(path.documentID, "my_task_id")
+        expectEqual(path.parent.collectionID, "tasks")
+        expectEqual(path.parent.parent?.path, "users/jeff")
+        expectNil(path.parent.parent?.parent.parent)
+        expectEqual(path.database.project, "p")
+        expectEqual(path.database.database, "(default)")
     }
 
     @Test(arguments: [
@@ -48,7 +49,7 @@ import Testing
         "/c/" + String(repeating: "x", count: 1500),
     ])
     func `Names that are accepted`(path: String) {
-        #expect(problem(Self.root + path) == nil)
+        expectNil(problem(Self.root + path))
     }
 
     static let refusedNames: [(String, NameProblem)] = [
@@ -76,7 +77,7 @@ import Testing
 
     @Test(arguments: refusedNames)
     func `Names that are refused, with the rule they break`(name: String, rule: NameProblem) {
-        #expect(problem(name) == rule)
+        expectEqual(problem(name), rule)
     }
 
     @Test(arguments: [
@@ -93,7 +94,7 @@ import Testing
             _ = try ResourceNameView(resource: bytes.span.bytes, rules: .request)
             Issue.record("\(path) is accepted")
         } catch {
-            #expect(error == .invalidArgument(text))
+            expectEqual(error, .invalidArgument(text))
         }
     }
 
@@ -112,8 +113,8 @@ import Testing
 
     @Test
     func `Queries may name reserved ids`() {
-        #expect(problem(Self.root + "/c/__x__", rules: .query) == nil)
-        #expect(problem(Self.root + "/c/", rules: .query) == .emptyID)
+        expectNil(problem(Self.root + "/c/__x__", rules: .query))
+        expectEqual(problem(Self.root + "/c/", rules: .query), .emptyID)
     }
 
     static let orderedIDs = [
@@ -126,9 +127,9 @@ import Testing
         let (smaller, larger) = (Self.orderedIDs[index], Self.orderedIDs[index + 1])
         smaller.withUTF8Span { smaller in
             larger.withUTF8Span { larger in
-                #expect(ResourceID.compare(smaller, larger) < 0)
-                #expect(ResourceID.compare(larger, smaller) > 0)
-                #expect(ResourceID.compare(smaller, smaller) == 0)
+                expect(ResourceID.compare(smaller, larger) < 0)
+                expect(ResourceID.compare(larger, smaller) > 0)
+                expectEqual(ResourceID.compare(smaller, smaller), 0)
             }
         }
     }
@@ -137,15 +138,15 @@ import Testing
     func `Paths order segment by segment, not by the bytes of the slash`() throws {
         let ordered = ["a/b", "a/b/c/d", "a/b!/c/d", "a!/b", "b/__id2__", "b/__id10__", "b/a"]
         let paths = try ordered.map { try DocumentPath("\(Self.root)/\($0)") }
-        #expect(paths.shuffled().sorted() == paths)
+        expectEqual(paths.shuffled().sorted(), paths)
     }
 
     @Test
     func `Canonically equivalent ids are different documents`() throws {
         let composed = try DocumentPath("\(Self.root)/c/\u{e9}")
         let decomposed = try DocumentPath("\(Self.root)/c/e\u{301}")
-        #expect(composed != decomposed)
-        #expect(Set([composed, decomposed]).count == 2)
+        expect(composed != decomposed)
+        expectEqual(Set([composed, decomposed]).count, 2)
     }
 }
 
@@ -171,7 +172,7 @@ import Testing
             if one == other { return left.1 < right.1 }
             return one.lexicographicallyPrecedes(other) { $0.lexicographicallyPrecedes($1) }
         }
-        #expect(sorted.map(\.1) == expected.map(\.1), "\(paths)")
+        expectEqual(sorted.map(\.1), expected.map(\.1), "\(paths)")
     }
 
     @Test(
@@ -183,9 +184,9 @@ import Testing
         ])
     func roundTrip(text: String, segments: [String]) throws {
         let path = try FieldPath(text)
-        #expect(path.segments == segments)
-        #expect(path.description == text)
-        #expect(try FieldPath(segments: segments) == path)
+        expectEqual(path.segments, segments)
+        expectEqual(path.description, text)
+        try expectEqual(FieldPath(segments: segments), path)
     }
 
     @Test(arguments: [
@@ -220,12 +221,12 @@ import Testing
     func `Prefixes and order go by segments`() throws {
         let a = try FieldPath("a")
         let ab = try FieldPath("a.b")
-        #expect(a.isPrefix(of: ab))
-        #expect(a.isPrefix(of: a))
-        #expect(!ab.isPrefix(of: a))
-        #expect(a < ab)
-        #expect(try ab < FieldPath("`a!`"))
-        #expect(ab.parent == a)
-        #expect(a.parent == nil)
+        expect(a.isPrefix(of: ab))
+        expect(a.isPrefix(of: a))
+        expect(!ab.isPrefix(of: a))
+        expect(a < ab)
+        try expect(ab < FieldPath("`a!`"))
+        expectEqual(ab.parent, a)
+        expectNil(a.parent)
     }
 }

@@ -36,12 +36,12 @@ import Testing
         for left in flat {
             for right in flat {
                 let expected = Ordering(sign: left.rank - right.rank)
-                #expect(
-                    ValueOrder.compare(left.value, right.value) == expected, "\(left.value) against \(right.value)")
-                #expect(ValueOrder.equal(left.value, right.value) == (expected == .equal))
-                #expect(Ordering(sign: ReferenceOrder.compare(left.value, right.value)) == expected)
+                expectEqual(
+                    ValueOrder.compare(left.value, right.value), expected, "\(left.value) against \(right.value)")
+                expectEqual(ValueOrder.equal(left.value, right.value), expected == .equal)
+                expectEqual(Ordering(sign: ReferenceOrder.compare(left.value, right.value)), expected)
                 let keys = order(ValueKey.key(of: left.value), ValueKey.key(of: right.value))
-                #expect(keys == expected, "keys of \(left.value) against \(right.value)")
+                expectEqual(keys, expected, "keys of \(left.value) against \(right.value)")
             }
         }
     }
@@ -72,7 +72,7 @@ import Testing
                     return
                 }
                 // Keys can be joined: none begins another.
-                if left != right, keys[right].starts(with: keys[left]) { #expect(expected == .equal) }
+                if left != right, keys[right].starts(with: keys[left]) { expectEqual(expected, .equal) }
             }
         }
     }
@@ -92,7 +92,7 @@ import Testing
         var writer = ByteBuffer()
         KeyEncoding.append(number: number, into: &writer)
         let written = writer.copyBytes()
-        #expect(written == bytes)
+        expectEqual(written, bytes)
     }
 
     static let valueKeys: [(Value, [UInt8])] = [
@@ -113,7 +113,7 @@ import Testing
     @Test(arguments: valueKeys.indices)
     func `Keys never change: byte vectors of every type`(index: Int) {
         let (value, bytes) = Self.valueKeys[index]
-        #expect(ValueKey.key(of: value) == bytes)
+        expectEqual(ValueKey.key(of: value), bytes)
     }
 
     @Test(arguments: [11, 12, 13] as [UInt64])
@@ -129,7 +129,7 @@ import Testing
             let (left, right) = (bytes, previous)
             let there = ValueOrder.compare(wireA: left.span.bytes, wireB: right.span.bytes)
             let back = ValueOrder.compare(wireA: right.span.bytes, wireB: left.span.bytes)
-            #expect(there == back.reversed, "seed \(seed)")
+            expectEqual(there, back.reversed, "seed \(seed)")
             var writer = ByteBuffer()
             ValueKey.append(wireValue: left.span.bytes, into: &writer)
             previous = bytes

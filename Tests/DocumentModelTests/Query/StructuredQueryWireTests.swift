@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
@@ -38,7 +39,7 @@ struct StructuredQueryWireTests {
         var writer = ByteBuffer()
         query.encode(into: &writer)
         let again = try StructuredQuery(wire: writer.bytes)
-        #expect(again == query)
+        expectEqual(again, query)
     }
 
     @Test
@@ -48,7 +49,7 @@ struct StructuredQueryWireTests {
         Self.queries[2].encode(into: &writer)
         writer.appendField(98, varint: 5)
         let again = try StructuredQuery(wire: writer.bytes)
-        #expect(again == Self.queries[2])
+        expectEqual(again, Self.queries[2])
     }
 
     @Test
@@ -56,7 +57,7 @@ struct StructuredQueryWireTests {
         var writer = ByteBuffer()
         writer.appendField(10, timestamp: TimestampValue(seconds: -1, nanoseconds: 1_999))
         let operand = try EncodedValue(operand: writer.bytes)
-        #expect(operand == EncodedValue(.timestamp(TimestampValue(seconds: -1, nanoseconds: 1_000))))
+        expectEqual(operand, EncodedValue(.timestamp(TimestampValue(seconds: -1, nanoseconds: 1_000))))
     }
 
     @Test(arguments: [
@@ -69,11 +70,11 @@ struct StructuredQueryWireTests {
         let reference = Value.reference("projects/p/databases/d/documents" + path)
         for value in [reference, [reference], ["k": reference]] as [Value] {
             let bytes = value.wireBytes
-            #expect(((try? EncodedValue(operand: bytes.byteSpan)) != nil) == isLegal)
-            #expect(((try? EncodedValue(listOperand: bytes.byteSpan)) != nil) == isLegal)
+            expectEqual((try? EncodedValue(operand: bytes.byteSpan)) != nil, isLegal)
+            expectEqual((try? EncodedValue(listOperand: bytes.byteSpan)) != nil, isLegal)
             var cursor = ByteBuffer()
             cursor.appendField(1, bytes: bytes)
-            #expect(((try? Cursor(wire: cursor.bytes)) != nil) == isLegal)
+            expectEqual((try? Cursor(wire: cursor.bytes)) != nil, isLegal)
         }
     }
 
@@ -96,10 +97,10 @@ struct StructuredQueryWireTests {
         query.appendField(3, bytes: bytes)
         let result = Result { () throws(RequestError) in try StructuredQuery(wire: query.bytes) }
         switch result {
-        case .success: #expect(isLegal)
+        case .success: expect(isLegal)
         case .failure(let error):
-            #expect(!isLegal)
-            #expect(error.code == .invalidArgument)
+            expect(!isLegal)
+            expectEqual(error.code, .invalidArgument)
         }
     }
 
@@ -112,7 +113,7 @@ struct StructuredQueryWireTests {
                 do {
                     _ = try StructuredQuery(wire: writer.bytes.extracting(first: length))
                 } catch {
-                    #expect(error.code == .invalidArgument)
+                    expectEqual(error.code, .invalidArgument)
                 }
             }
         }
@@ -129,6 +130,6 @@ struct StructuredQueryWireTests {
         var writer = ByteBuffer()
         query.encode(into: &writer)
         let again = try StructuredAggregationQuery(wire: writer.bytes)
-        #expect(again == query)
+        expectEqual(again, query)
     }
 }

@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct ValueTests {
@@ -33,11 +34,11 @@ import Testing
 
     @Test(arguments: typeVectors)
     func `Every type has the bytes of the public schema`(value: Value, bytes: [UInt8]) throws {
-        #expect(value.wireBytes == bytes)
+        expectEqual(value.wireBytes, bytes)
         let read = try Value(wire: bytes.span.bytes)
         switch value {
-        case .timestamp(let time): #expect(read == .timestamp(time.flooredToMicroseconds))
-        default: #expect(read == value)
+        case .timestamp(let time): expectEqual(read, .timestamp(time.flooredToMicroseconds))
+        default: expectEqual(read, value)
         }
     }
 
@@ -45,8 +46,8 @@ import Testing
     func `The last type set in a value counts, whatever the ones before it have`() throws {
         // A string that is not UTF-8, then an integer.
         let bytes: [UInt8] = [0x8a, 0x01, 0x01, 0xff, 0x10, 0x07]
-        #expect(try Value(wire: bytes.span.bytes) == 7)
-        #expect(try !DocumentValidator.validate(value: bytes.span.bytes).isCanonical)
+        try expectEqual(Value(wire: bytes.span.bytes), 7)
+        try expect(!DocumentValidator.validate(value: bytes.span.bytes).isCanonical)
     }
 
     @Test
@@ -56,25 +57,25 @@ import Testing
         let second: [UInt8] = [
             0x12, 0x0d, 0x0a, 0x01, 0x62, 0x12, 0x08, 0x4a, 0x06, 0x0a, 0x04, 0x8a, 0x01, 0x01, 0x78,
         ]
-        #expect(fields.documentBytes == first + second)
+        expectEqual(fields.documentBytes, first + second)
     }
 
     @Test
     func `Equality is that of stored bytes`() {
-        #expect(Value.integer(3) != .double(3))
-        #expect(Value.double(.nan) == .double(-.nan))
-        #expect(Value.double(0) != .double(-0.0))
-        #expect(Value.string("\u{e9}") != .string("e\u{301}"))
+        expect(Value.integer(3) != .double(3))
+        expectEqual(Value.double(.nan), .double(-.nan))
+        expect(Value.double(0) != .double(-0.0))
+        expect(Value.string("\u{e9}") != .string("e\u{301}"))
     }
 
     @Test
     func `Map entries stand sorted by bytes and the last of equal keys wins`() {
         let map: MapValue = ["z": 1, "é": 2, "\u{10000}": 3, "\u{ffff}": 4, "z": 5]
-        #expect(map.entries.map(\.key) == ["z", "é", "\u{ffff}", "\u{10000}"])
-        #expect(map["z"] == 5)
+        expectEqual(map.entries.map(\.key), ["z", "é", "\u{ffff}", "\u{10000}"])
+        expectEqual(map["z"], 5)
         var changed = map
         changed["z"] = nil
-        #expect(changed.count == 3)
+        expectEqual(changed.count, 3)
     }
 
     @Test
@@ -91,9 +92,9 @@ import Testing
             }
         }
         let map = try MapValue(documentBytes: writer.bytes)
-        #expect(map.count == count)
-        #expect(map.entries.first?.key == keys.last)
-        #expect(map.entries.allSatisfy { $0.value == 1 })
+        expectEqual(map.count, count)
+        expectEqual(map.entries.first?.key, keys.last)
+        expect(map.entries.allSatisfy { $0.value == 1 })
     }
 
     @Test
@@ -116,16 +117,16 @@ import Testing
     @Test(arguments: times)
     func `Microseconds are rounded down, also before 1970`(microseconds: Int64, seconds: Int64, nanoseconds: Int32) {
         let time = TimestampValue(microseconds: microseconds)
-        #expect(time == TimestampValue(seconds: seconds, nanoseconds: nanoseconds))
-        #expect(time.microseconds == microseconds)
-        #expect(time.isValid)
+        expectEqual(time, TimestampValue(seconds: seconds, nanoseconds: nanoseconds))
+        expectEqual(time.microseconds, microseconds)
+        expect(time.isValid)
     }
 
     @Test
     func `Conversions of impossible timestamps saturate`() {
-        #expect(TimestampValue(seconds: .max, nanoseconds: 0).microseconds == .max)
-        #expect(TimestampValue(seconds: .min, nanoseconds: 0).microseconds == .min)
-        #expect(TimestampValue(microseconds: .min).microseconds == .min)
-        #expect(TimestampValue(microseconds: .max).microseconds == .max)
+        expectEqual(TimestampValue(seconds: .max, nanoseconds: 0).microseconds, .max)
+        expectEqual(TimestampValue(seconds: .min, nanoseconds: 0).microseconds, .min)
+        expectEqual(TimestampValue(microseconds: .min).microseconds, .min)
+        expectEqual(TimestampValue(microseconds: .max).microseconds, .max)
     }
 }

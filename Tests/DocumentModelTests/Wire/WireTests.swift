@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct WireTests {
@@ -16,13 +17,13 @@ import Testing
         var writer = ByteBuffer()
         writer.appendVarint(value)
         let written = writer.copyBytes()
-        #expect(written == bytes)
-        #expect(ByteBuffer.varintSize(value) == bytes.count)
+        expectEqual(written, bytes)
+        expectEqual(ByteBuffer.varintSize(value), bytes.count)
         var reader = WireReader(bytes.span.bytes)
         let read = try reader.varint()
-        #expect(read == value)
+        expectEqual(read, value)
         let atEnd = reader.isAtEnd
-        #expect(atEnd)
+        expect(atEnd)
     }
 
     @Test
@@ -33,7 +34,7 @@ import Testing
                 var writer = ByteBuffer()
                 writer.appendVarint(value)
                 let count = writer.count
-                #expect(ByteBuffer.varintSize(value) == count)
+                expectEqual(ByteBuffer.varintSize(value), count)
             }
         }
     }
@@ -61,7 +62,7 @@ import Testing
             while let tag = try reader.nextTag() { try reader.skip(tag) }
             Issue.record("accepted")
         } catch {
-            #expect(error.reason == reason)
+            expectEqual(error.reason, reason)
         }
     }
 
@@ -78,15 +79,15 @@ import Testing
         var reader = WireReader(bytes.span.bytes)
         reader.position = 1
         let tag = try reader.nextTag()
-        #expect(tag == WireTag(field: 3, .lengthDelimited))
+        expectEqual(tag, WireTag(field: 3, .lengthDelimited))
         var message = WireReader(try reader.lengthDelimited())
         let first = try message.nextTag()
-        #expect(first == WireTag(field: 1, .lengthDelimited))
-        #expect(try [UInt8](copying: message.lengthDelimited()) == contents)
+        expectEqual(first, WireTag(field: 1, .lengthDelimited))
+        try expectEqual([UInt8](copying: message.lengthDelimited()), contents)
         let second = try #require(try message.nextTag())
-        #expect(try message.string(second) == "after")
+        try expectEqual(message.string(second), "after")
         let ended = message.isAtEnd && reader.isAtEnd
-        #expect(ended)
+        expect(ended)
     }
 
     @Test
@@ -95,7 +96,7 @@ import Testing
         var reader = WireReader(bytes.span.bytes)
         var values: [UInt64] = []
         while let tag = try reader.nextTag() { try reader.repeatedVarints(tag) { values.append($0) } }
-        #expect(values == [5, 6, 150])
+        expectEqual(values, [5, 6, 150])
     }
 
     @Test
@@ -104,11 +105,11 @@ import Testing
         writer.append([UInt8](repeating: 1, count: 1000))
         writer.reset()
         var state = (writer.count, writer.capacity >= 1000)
-        #expect(state == (0, true))
+        expect(state == (0, true))
         writer.append(byte: 7)
         writer.reset(keeping: 64)
         state = (writer.count, writer.capacity == 64)
-        #expect(state == (0, true))
+        expect(state == (0, true))
     }
 
     static let encodings: [([UInt8], Bool)] = [
@@ -121,8 +122,8 @@ import Testing
 
     @Test(arguments: encodings)
     func `Well-formed UTF-8 passes and everything else does not`(bytes: [UInt8], valid: Bool) {
-        #expect(UTF8Validation.isValid(bytes.span.bytes) == valid)
-        #expect((String(validatingUTF8: bytes.span.bytes) != nil) == valid)
+        expectEqual(UTF8Validation.isValid(bytes.span.bytes), valid)
+        expectEqual(String(validatingUTF8: bytes.span.bytes) != nil, valid)
     }
 }
 
@@ -133,13 +134,13 @@ import Testing
         let filler: [UInt8] = [byte &+ 1, byte &- 1, byte ^ 0x80, byte ^ 1]
         for count in 0..<40 {
             let without = (0..<count).map { filler[$0 % 4] }
-            #expect(without.span.bytes.firstOffset(of: byte) == nil)
+            expectNil(without.span.bytes.firstOffset(of: byte))
             for place in 0..<count {
                 var bytes = without
                 bytes[place] = byte
                 let with = bytes
                 for start in 0...count {
-                    #expect(with.span.bytes.firstOffset(of: byte, from: start) == (start <= place ? place : nil))
+                    expectEqual(with.span.bytes.firstOffset(of: byte, from: start), start <= place ? place : nil)
                 }
             }
         }
@@ -154,14 +155,14 @@ import Testing
         }
         for count in 0..<20 {
             let plain = [UInt8](repeating: 7, count: count)
-            #expect(escaped(plain) == plain + [0])
+            expectEqual(escaped(plain), plain + [0])
             for place in 0..<count {
                 for byte in [0, 1, 2, 0xff] as [UInt8] {
                     var bytes = plain
                     bytes[place] = byte
                     let expected =
                         bytes.flatMap { (byte: UInt8) -> [UInt8] in byte <= 1 ? [1, byte + 1] : [byte] } + [0]
-                    #expect(escaped(bytes) == expected)
+                    expectEqual(escaped(bytes), expected)
                 }
             }
         }

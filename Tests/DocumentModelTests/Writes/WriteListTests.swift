@@ -28,7 +28,7 @@ struct WriteListTests {
         ] {
             var writer = ByteBuffer()
             FieldTransform(path: try FieldPath("a"), operation: operation).encode(into: &writer)
-            #expect(((try? FieldTransform(wire: writer.bytes)) != nil) == isLegal, "\(path)")
+            expectEqual((try? FieldTransform(wire: writer.bytes)) != nil, isLegal, "\(path)")
         }
     }
 
@@ -62,15 +62,15 @@ struct WriteListTests {
         var again = WriteList(database: Self.database)
         var reader = WireReader(writer.bytes)
         while let tag = try reader.nextTag() { try again.append(wire: try reader.span(tag)) }
-        #expect(again.count == 5)
+        expectEqual(again.count, 5)
         for (left, right) in zip(list.writes, again.writes) {
-            #expect(left.kind == right.kind)
-            #expect(left.mask == right.mask)
-            #expect(left.precondition == right.precondition)
-            #expect(left.transforms == right.transforms)
-            #expect([UInt8](copying: list.name(of: left)) == [UInt8](copying: again.name(of: right)))
-            #expect([UInt8](copying: list.fields(of: left)) == [UInt8](copying: again.fields(of: right)))
-            #expect([UInt8](copying: again.path(of: right)) == Self.bytes("users/a"))
+            expectEqual(left.kind, right.kind)
+            expectEqual(left.mask, right.mask)
+            expectEqual(left.precondition, right.precondition)
+            expectEqual(left.transforms, right.transforms)
+            expectEqual([UInt8](copying: list.name(of: left)), [UInt8](copying: again.name(of: right)))
+            expectEqual([UInt8](copying: list.fields(of: left)), [UInt8](copying: again.fields(of: right)))
+            expectEqual([UInt8](copying: again.path(of: right)), Self.bytes("users/a"))
         }
     }
 
@@ -96,7 +96,7 @@ struct WriteListTests {
             try list.append(wire: wire.byteSpan)
             return nil
         } catch {
-            #expect(list.isEmpty && list.bytes.isEmpty, "a failed write must leave no trace")
+            expect(list.isEmpty && list.bytes.isEmpty, "a failed write must leave no trace")
             return error
         }
     }
@@ -108,13 +108,13 @@ struct WriteListTests {
     ])
     func `Names that cannot be written are refused`(name: String) {
         let update = Self.wire(Self.document(name))
-        #expect(Self.error(of: update)?.code == .invalidArgument)
+        expectEqual(Self.error(of: update)?.code, .invalidArgument)
         let delete = Self.wire { $0.appendField(2, string: name) }
-        #expect(Self.error(of: delete)?.code == .invalidArgument)
+        expectEqual(Self.error(of: delete)?.code, .invalidArgument)
         let verify = Self.wire { $0.appendField(5, string: name) }
-        #expect(Self.error(of: verify)?.code == .invalidArgument)
+        expectEqual(Self.error(of: verify)?.code, .invalidArgument)
         let transform = Self.wire { $0.withLengthPrefix(field: 6) { $0.appendField(1, string: name) } }
-        #expect(Self.error(of: transform)?.code == .invalidArgument)
+        expectEqual(Self.error(of: transform)?.code, .invalidArgument)
     }
 
     @Test
@@ -127,24 +127,24 @@ struct WriteListTests {
                 writer.appendField(2, varint: 1)
             }
         }
-        #expect(Self.error(of: Self.wire { _ in })?.message == "A write must have an operation.")
+        expectEqual(Self.error(of: Self.wire { _ in })?.message, "A write must have an operation.")
         let maskedDelete = Self.wire { writer in
             writer.appendField(2, string: name)
             mask(&writer)
         }
-        #expect(Self.error(of: maskedDelete)?.code == .invalidArgument)
+        expectEqual(Self.error(of: maskedDelete)?.code, .invalidArgument)
         let transformedDelete = Self.wire { writer in
             writer.appendField(2, string: name)
             transform(&writer)
         }
-        #expect(Self.error(of: transformedDelete)?.code == .invalidArgument)
+        expectEqual(Self.error(of: transformedDelete)?.code, .invalidArgument)
         let maskedName = Self.wire { writer in
             Self.document(name)(&writer)
             writer.withLengthPrefix(field: 3) { $0.appendField(1, string: "__name__") }
         }
-        #expect(Self.error(of: maskedName)?.code == .invalidArgument)
+        expectEqual(Self.error(of: maskedName)?.code, .invalidArgument)
         let empty = Self.wire { writer in writer.withLengthPrefix(field: 6) { $0.appendField(1, string: name) } }
-        #expect(Self.error(of: empty)?.message == "The list of FieldTransform must not be empty.")
+        expectEqual(Self.error(of: empty)?.message, "The list of FieldTransform must not be empty.")
         let both = Self.wire { writer in
             writer.withLengthPrefix(field: 6) { writer in
                 writer.appendField(1, string: name)
@@ -155,13 +155,13 @@ struct WriteListTests {
             }
             transform(&writer)
         }
-        #expect(Self.error(of: both)?.message == "a transform must not specify a update transform.")
+        expectEqual(Self.error(of: both)?.message, "a transform must not specify a update transform.")
         let legal = Self.wire { writer in
             Self.document(name)(&writer)
             mask(&writer)
             transform(&writer)
         }
-        #expect(Self.error(of: legal) == nil)
+        expectNil(Self.error(of: legal))
     }
 
     @Test(arguments: [
@@ -193,7 +193,7 @@ struct WriteListTests {
             Self.document(Self.prefix + "users/a")(&writer)
             writer.appendField(7, bytes: transform)
         }
-        #expect(Self.error(of: update)?.code == .invalidArgument)
+        expectEqual(Self.error(of: update)?.code, .invalidArgument)
     }
 
     @Test
@@ -210,7 +210,7 @@ struct WriteListTests {
         var list = WriteList(database: Self.database)
         try list.append(wire: scattered.byteSpan)
         let fields = [UInt8](copying: list.fields(of: list.writes[0]))
-        #expect(fields == (["a": 2, "b": 3] as MapValue).documentBytes)
+        expectEqual(fields, (["a": 2, "b": 3] as MapValue).documentBytes)
     }
 
     @Test(arguments: [0, 1])
@@ -223,8 +223,8 @@ struct WriteListTests {
             "b": .string(String(repeating: "x", count: Limits.documentBytes - overhead - half + excess)),
         ]
         let failure = Self.error(of: Self.wire(Self.document(Self.prefix + "users/a", fields)))
-        #expect((failure == nil) == (excess == 0))
-        #expect(excess == 0 || failure?.message.hasPrefix("The document is larger than") == true)
+        expectEqual(failure == nil, excess == 0)
+        expect(excess == 0 || failure?.message.hasPrefix("The document is larger than") == true)
     }
 
     @Test
@@ -250,9 +250,9 @@ struct WriteListTests {
         var list = WriteList(database: Self.database)
         try list.delete(Self.bytes(Self.prefix + "users/a").byteSpan)
         try list.delete(Self.bytes(Self.prefix + "users/b").byteSpan)
-        #expect(list.firstRepeatedName() == nil)
+        expectNil(list.firstRepeatedName())
         try list.verify(Self.bytes(Self.prefix + "users/a").byteSpan, precondition: .exists(true))
-        #expect(list.firstRepeatedName() == Self.prefix + "users/a")
+        expectEqual(list.firstRepeatedName(), Self.prefix + "users/a")
     }
 
     @Test(arguments: 0..<8 as Range<UInt64>)
@@ -282,9 +282,9 @@ struct WriteListTests {
             do {
                 try list.append(wire: bytes.byteSpan)
                 let validity = try DocumentValidator.validate(fields: list.fields(of: list.writes[0]))
-                #expect(validity.isCanonical, "seed \(seed)")
+                expect(validity.isCanonical, "seed \(seed)")
             } catch let error as RequestError {
-                #expect(error.code == .invalidArgument, "seed \(seed)")
+                expectEqual(error.code, .invalidArgument, "seed \(seed)")
             }
         }
     }

@@ -54,13 +54,13 @@ import Testing
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         let subscriber = Subscriber(harness.store)
-        #expect(subscriber.take() == [])
+        expectEqual(subscriber.take(), [])
         try await harness.commit([.set("c/a", fields(2)), .set("c/b", fields(3))])
-        #expect(subscriber.take() == ["c/a: 1 -> 2", "c/b: - -> 3"])
+        expectEqual(subscriber.take(), ["c/a: 1 -> 2", "c/b: - -> 3"])
         try await harness.commit([.increment("c/a", field: "n", by: 5)])
         try await harness.commit([.delete("c/b")])
-        #expect(subscriber.take() == ["c/a: 2 -> 7", "c/b: 3 -> -"])
-        #expect(subscriber.take() == [])
+        expectEqual(subscriber.take(), ["c/a: 2 -> 7", "c/b: 3 -> -"])
+        expectEqual(subscriber.take(), [])
         try harness.finish()
     }
 
@@ -82,12 +82,12 @@ import Testing
         let subscriber = Subscriber(harness.store)
         gate.open()
         try await inFlight
-        #expect(subscriber.take() == nil)
+        expectNil(subscriber.take())
         // From a read on it has everything.
-        #expect(try harness.integer("c/a") == 2)
+        try expectEqual(harness.integer("c/a"), 2)
         subscriber.position = harness.store.currentReadTime
         try await harness.commit([.set("c/a", fields(3))])
-        #expect(subscriber.take() == ["c/a: 2 -> 3"])
+        expectEqual(subscriber.take(), ["c/a: 2 -> 3"])
         try harness.finish()
     }
 
@@ -109,11 +109,11 @@ import Testing
         }
         let taken = try #require(subscriber.take())
         let created = taken.filter { $0.hasPrefix("c/") && !$0.hasPrefix("c/x") }
-        #expect(created.count == outcomes)
-        #expect(Set(created).count == outcomes)
-        #expect(taken.count { $0.hasPrefix("c/x") } >= 1)
+        expectEqual(created.count, outcomes)
+        expectEqual(Set(created).count, outcomes)
+        expect(taken.count { $0.hasPrefix("c/x") } >= 1)
         let stored = try harness.ids("c")
-        #expect(stored.count == outcomes + 1)
+        expectEqual(stored.count, outcomes + 1)
         try harness.finish()
     }
 
@@ -123,18 +123,18 @@ import Testing
         let (quick, slow, slowest) = (Subscriber(harness.store), Subscriber(harness.store), Subscriber(harness.store))
         for number in 1...20 {
             try await harness.commit([.set("c/a", fields(Int64(number)))])
-            #expect(quick.take() == ["c/a: \(number == 1 ? "-" : "\(number - 1)") -> \(number)"])
+            expectEqual(quick.take(), ["c/a: \(number == 1 ? "-" : "\(number - 1)") -> \(number)"])
         }
-        #expect(slow.take()?.count == 20)
+        expectEqual(slow.take()?.count, 20)
         for number in 21...120 {
             try await harness.commit([.set("c/a", fields(Int64(number)))])
-            #expect(quick.take() == ["c/a: \(number - 1) -> \(number)"])
+            expectEqual(quick.take(), ["c/a: \(number - 1) -> \(number)"])
         }
-        #expect(slow.take() == nil)
-        #expect(slowest.take() == nil)
+        expectNil(slow.take())
+        expectNil(slowest.take())
         slow.position = harness.store.currentReadTime
         try await harness.commit([.set("c/a", fields(121))])
-        #expect(slow.take() == ["c/a: 120 -> 121"])
+        expectEqual(slow.take(), ["c/a: 120 -> 121"])
         try harness.finish()
     }
 
@@ -144,12 +144,12 @@ import Testing
         let (first, second) = (Subscriber(harness.store), Subscriber(harness.store))
         let start = first.position
         try await harness.commit([.set("c/a", fields(1))])
-        #expect(first.take()?.count == 1)
+        expectEqual(first.take()?.count, 1)
         // The second has not taken the change.
-        #expect(first.subscription.changes(after: start, through: first.position)?.count == 1)
-        #expect(second.take()?.count == 1)
-        #expect(first.take() == [])
-        #expect(first.subscription.changes(after: start, through: first.position) == nil)
+        expectEqual(first.subscription.changes(after: start, through: first.position)?.count, 1)
+        expectEqual(second.take()?.count, 1)
+        expectEqual(first.take(), [])
+        expectNil(first.subscription.changes(after: start, through: first.position))
         try harness.finish()
     }
 }

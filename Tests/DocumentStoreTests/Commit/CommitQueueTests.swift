@@ -24,44 +24,44 @@ import Testing
     @Test
     func `Everything queued is taken at once, in order; nothing is left`() {
         let queue = queue()
-        for number in 1...3 { #expect(queue.submit(release(UInt64(number))) == nil) }
+        for number in 1...3 { expectNil(queue.submit(release(UInt64(number)))) }
         queue.submitRelease(4)
-        #expect(queue.load.requests == 4)
+        expectEqual(queue.load.requests, 4)
         var taken: [QueuedRequest] = []
-        #expect(queue.take(into: &taken, waitMilliseconds: 1_000))
-        #expect(numbers(taken) == [1, 2, 3, 4])
-        #expect(queue.load.requests == 0)
-        #expect(queue.load.bytes == 0)
+        expect(queue.take(into: &taken, waitMilliseconds: 1_000))
+        expectEqual(numbers(taken), [1, 2, 3, 4])
+        expectEqual(queue.load.requests, 0)
+        expectEqual(queue.load.bytes, 0)
         taken = []
-        #expect(queue.take(into: &taken, waitMilliseconds: 0))
-        #expect(taken.isEmpty)
+        expect(queue.take(into: &taken, waitMilliseconds: 0))
+        expect(taken.isEmpty)
     }
 
     @Test
     func `Requests and bytes are bounded; a release is never refused, and one request may be larger than the bound`() {
         let few = queue(requests: 2)
-        #expect(few.submit(release(1)) == nil)
-        #expect(few.submit(release(2)) == nil)
-        #expect(few.submit(release(3))?.code == .resourceExhausted)
+        expectNil(few.submit(release(1)))
+        expectNil(few.submit(release(2)))
+        expectEqual(few.submit(release(3))?.code, .resourceExhausted)
         few.submitRelease(4)
-        #expect(few.load.requests == 3)
+        expectEqual(few.load.requests, 3)
         let small = queue(bytes: release(1).byteCount - 1)
-        #expect(small.submit(release(1)) == nil)
-        #expect(small.submit(release(2))?.code == .resourceExhausted)
+        expectNil(small.submit(release(1)))
+        expectEqual(small.submit(release(2))?.code, .resourceExhausted)
     }
 
     @Test
     func `A closed queue refuses requests; what is queued is still taken`() {
         let queue = queue()
-        #expect(queue.submit(release(1)) == nil)
+        expectNil(queue.submit(release(1)))
         queue.close()
-        #expect(queue.submit(release(2))?.code == RequestError.shuttingDown.code)
+        expectEqual(queue.submit(release(2))?.code, RequestError.shuttingDown.code)
         var taken: [QueuedRequest] = []
-        #expect(queue.take(into: &taken, waitMilliseconds: 1_000))
-        #expect(numbers(taken) == [1])
+        expect(queue.take(into: &taken, waitMilliseconds: 1_000))
+        expectEqual(numbers(taken), [1])
         taken = []
-        #expect(!queue.take(into: &taken, waitMilliseconds: 1_000))
-        #expect(!queue.claim())
+        expect(!queue.take(into: &taken, waitMilliseconds: 1_000))
+        expect(!queue.claim())
     }
 
     /// A consumer on its own thread that takes until the queue is closed.
@@ -91,9 +91,9 @@ import Testing
         queue.release()
         queue.wake()
         try waitUntil("the nudge is noticed") { patient.count == 1 }
-        #expect(queue.submit(release(7)) == nil)
+        expectNil(queue.submit(release(7)))
         try waitUntil("the request is taken") { patient.count == 2 }
-        #expect(numbers(patient.rounds.withLock(\.self)[1]) == [7])
+        expectEqual(numbers(patient.rounds.withLock(\.self)[1]), [7])
         queue.close()
         try patient.finished.wait(until: "the consumer ends")
         let other = self.queue()
@@ -108,15 +108,15 @@ import Testing
         throws
     {
         let queue = queue()
-        #expect(!queue.claim(), "nobody waits yet")
+        expect(!queue.claim(), "nobody waits yet")
         let consumer = Consumer(queue, waitMilliseconds: waitMilliseconds)
         try waitUntil("the consumer waits") { queue.claim() }
-        #expect(!queue.claim())
+        expect(!queue.claim())
         let before = consumer.count
-        #expect(queue.submit(release(1)) == nil)
+        expectNil(queue.submit(release(1)))
         queue.wake()
         usleep(5_000)
-        #expect(consumer.count == before)
+        expectEqual(consumer.count, before)
         queue.release()
         try waitUntil("the request is taken") {
             consumer.rounds.withLock { rounds in rounds.contains { !$0.isEmpty } }

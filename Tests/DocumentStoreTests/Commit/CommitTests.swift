@@ -15,26 +15,26 @@ struct CommitTests {
     func `A document is there after its commit, with both times, and gone after its deletion`() async throws {
         let harness = try StoreHarness()
         let first = try await harness.result(committing: [.set("c/a", fields(1))])
-        #expect(first.writeResults.map(\.updateMicroseconds) == [first.commitMicroseconds])
+        expectEqual(first.writeResults.map(\.updateMicroseconds), [first.commitMicroseconds])
         let created = try #require(try harness.get("c/a"))
-        #expect(
-            created
-                == SeenDocument(
-                    fields: fields(1), createMicroseconds: first.commitMicroseconds,
-                    updateMicroseconds: first.commitMicroseconds))
+        expectEqual(
+            created,
+            SeenDocument(
+                fields: fields(1), createMicroseconds: first.commitMicroseconds,
+                updateMicroseconds: first.commitMicroseconds))
         let second = try await harness.result(committing: [.set("c/a", fields(2))])
-        #expect(second.commitMicroseconds > first.commitMicroseconds)
+        expect(second.commitMicroseconds > first.commitMicroseconds)
         let updated = try #require(try harness.get("c/a"))
-        #expect(
-            updated
-                == SeenDocument(
-                    fields: fields(2), createMicroseconds: first.commitMicroseconds,
-                    updateMicroseconds: second.commitMicroseconds))
+        expectEqual(
+            updated,
+            SeenDocument(
+                fields: fields(2), createMicroseconds: first.commitMicroseconds,
+                updateMicroseconds: second.commitMicroseconds))
         let third = try await harness.result(committing: [.delete("c/a")])
-        #expect(third.writeResults.map(\.updateMicroseconds) == [nil])
-        #expect(try harness.get("c/a") == nil)
+        expectEqual(third.writeResults.map(\.updateMicroseconds), [nil])
+        try expectNil(harness.get("c/a"))
         let fourth = try await harness.result(committing: [.set("c/a", fields(3))])
-        #expect(try harness.get("c/a")?.createMicroseconds == fourth.commitMicroseconds)
+        try expectEqual(harness.get("c/a")?.createMicroseconds, fourth.commitMicroseconds)
         try harness.finish()
     }
 
@@ -53,16 +53,16 @@ struct CommitTests {
             if isDone {
                 doneAtOnce += 1
                 _ = try outcome.withLock { $0 }?.get()
-                #expect(try harness.integer("c/a") == number)
+                try expectEqual(harness.integer("c/a"), number)
             } else {
                 try await harness.commit([.increment("c/other", field: "n", by: 1)])
                 // On a busy machine the thread needs a moment to come there.
                 try await Task.sleep(for: .milliseconds(1))
             }
         }
-        #expect(doneAtOnce > 0)
+        expect(doneAtOnce > 0)
         let crashed = try harness.crashed()
-        #expect(try crashed.integer("c/a") == 200)
+        try expectEqual(crashed.integer("c/a"), 200)
         try crashed.finish()
         try harness.finish()
     }
@@ -90,10 +90,10 @@ struct CommitTests {
             }
             return try await group.reduce(into: []) { $0.append($1) }
         }
-        #expect(times.allSatisfy { $0 == $0.sorted() })
-        #expect(Set(times.joined()).count == clients * each)
-        #expect(try harness.integer("c/sum") == Int64(clients * each))
-        for client in 0..<clients { #expect(try harness.integer("c/own\(client)") == Int64(each)) }
+        expect(times.allSatisfy { $0 == $0.sorted() })
+        expectEqual(Set(times.joined()).count, clients * each)
+        try expectEqual(harness.integer("c/sum"), Int64(clients * each))
+        for client in 0..<clients { try expectEqual(harness.integer("c/own\(client)"), Int64(each)) }
         try harness.finish()
     }
 
@@ -109,11 +109,11 @@ struct CommitTests {
             .delete("c/b", .exists(true)),
             .set("c/b", fields(2), .exists(false)),
         ])
-        #expect(result.writeResults.count == 7)
-        #expect(result.writeResults[1].transformResults == [EncodedValue(.integer(6))])
-        #expect(try harness.get("c/a")?.fields == MapValue([("n", .integer(6)), ("m", .integer(7))]))
-        #expect(try harness.integer("c/b") == 2)
-        #expect(try harness.store.makeReader().count("c", harness) == 2)
+        expectEqual(result.writeResults.count, 7)
+        expectEqual(result.writeResults[1].transformResults, [EncodedValue(.integer(6))])
+        try expectEqual(harness.get("c/a")?.fields, MapValue([("n", .integer(6)), ("m", .integer(7))]))
+        try expectEqual(harness.integer("c/b"), 2)
+        try expectEqual(harness.store.makeReader().count("c", harness), 2)
         try harness.finish()
     }
 
@@ -125,11 +125,11 @@ struct CommitTests {
         async let good: CommitResult = harness.result(committing: [.set("d/y", fields(1))])
         let error = try #require(try await bad)
         _ = try await good
-        #expect(error.code == .notFound)
-        #expect(error.message.hasPrefix("No document to update: "))
-        #expect(try harness.get("c/x") == nil)
-        #expect(try harness.integer("c/a") == 1)
-        #expect(try harness.integer("d/y") == 1)
+        expectEqual(error.code, .notFound)
+        expect(error.message.hasPrefix("No document to update: "))
+        try expectNil(harness.get("c/x"))
+        try expectEqual(harness.integer("c/a"), 1)
+        try expectEqual(harness.integer("d/y"), 1)
         try harness.finish()
     }
 
@@ -139,14 +139,14 @@ struct CommitTests {
         let made = try await harness.result(committing: [.set("c/a", fields(1))])
         let time = TimestampValue(microseconds: Int64(made.commitMicroseconds))
         let exists = try #require(try await harness.failure([.set("c/a", fields(2), .exists(false))]))
-        #expect(exists.code == .alreadyExists)
-        #expect(exists.message == "Document already exists: \(harness.name("c/a"))")
-        #expect(try await harness.failure([.set("c/a", fields(2), .updateTime(time))]) == nil)
-        #expect(try await harness.failure([.set("c/a", fields(3), .updateTime(time))])?.code == .failedPrecondition)
+        expectEqual(exists.code, .alreadyExists)
+        expectEqual(exists.message, "Document already exists: \(harness.name("c/a"))")
+        try await expectNil(harness.failure([.set("c/a", fields(2), .updateTime(time))]))
+        try await expectEqual(harness.failure([.set("c/a", fields(3), .updateTime(time))])?.code, .failedPrecondition)
         let future = TimestampValue(microseconds: Int64(made.commitMicroseconds) + 3_600_000_000)
-        #expect(try await harness.failure([.delete("c/a", .updateTime(future))])?.code == .invalidArgument)
-        #expect(try await harness.failure([.verify("c/b", .exists(true))])?.code == .notFound)
-        #expect(try await harness.failure([.verify("c/b", .exists(false))]) == nil)
+        try await expectEqual(harness.failure([.delete("c/a", .updateTime(future))])?.code, .invalidArgument)
+        try await expectEqual(harness.failure([.verify("c/b", .exists(true))])?.code, .notFound)
+        try await expectNil(harness.failure([.verify("c/b", .exists(false))]))
         try harness.finish()
     }
 
@@ -155,14 +155,14 @@ struct CommitTests {
         let harness = try StoreHarness()
         let first = try await harness.result(committing: [.set("c/a", fields(1))])
         let second = try await harness.result(committing: [.set("c/a", fields(1))])
-        #expect(second.writeResults.map(\.updateMicroseconds) == [first.commitMicroseconds])
-        #expect(second.commitMicroseconds > first.commitMicroseconds)
+        expectEqual(second.writeResults.map(\.updateMicroseconds), [first.commitMicroseconds])
+        expect(second.commitMicroseconds > first.commitMicroseconds)
         let third = try await harness.result(committing: [.delete("c/none")])
         let fourth = try await harness.result(committing: [])
-        #expect(third.commitMicroseconds > second.commitMicroseconds)
-        #expect(fourth.commitMicroseconds > third.commitMicroseconds)
+        expect(third.commitMicroseconds > second.commitMicroseconds)
+        expect(fourth.commitMicroseconds > third.commitMicroseconds)
         let fifth = try await harness.result(committing: [.set("c/a", fields(2))])
-        #expect(fifth.commitMicroseconds > fourth.commitMicroseconds)
+        expect(fifth.commitMicroseconds > fourth.commitMicroseconds)
         try harness.finish()
     }
 
@@ -175,9 +175,9 @@ struct CommitTests {
         let codes = result.outcomes.map { outcome -> StatusCode in
             if case .failure(let error) = outcome { error.code } else { .ok }
         }
-        #expect(codes == [.ok, .notFound, .ok, .ok])
-        #expect(try harness.ids("c") == ["a"])
-        #expect(try harness.ids("d") == ["e"])
+        expectEqual(codes, [.ok, .notFound, .ok, .ok])
+        try expectEqual(harness.ids("c"), ["a"])
+        try expectEqual(harness.ids("d"), ["e"])
         await #expect(throws: RequestError.self) { try await harness.batch([.delete("c/a"), .delete("c/a")]) }
         try harness.finish()
     }
@@ -190,14 +190,14 @@ struct CommitTests {
         try await harness.commit([.set("c/a", fields(1))])
         _ = try await harness.outcome(CommitRequest(writes: try harness.list([.set("c/a", fields(2))], in: other)))
             .get()
-        #expect(try harness.integer("c/a") == 1)
+        try expectEqual(harness.integer("c/a"), 1)
         let again = try harness.reopened()
-        #expect(again.store.databases.all.count == 2)
+        expectEqual(again.store.databases.all.count, 2)
         let reader = again.store.makeReader()
         let name = Array("\(other.documentsRoot)/c/a".utf8)
         var isFound = false
         try reader.withDocument(name.byteSpan, at: try reader.readPoint(.latest, in: other)) { isFound = $0 != nil }
-        #expect(isFound)
+        expect(isFound)
         #expect(throws: RequestError.self) {
             try reader.withDocument(name.byteSpan, at: try reader.readPoint(.latest, in: again.database)) { _ in }
         }
@@ -210,16 +210,16 @@ struct CommitTests {
         let first = try await harness.result(committing: [.set("c/a", fields(1))])
         harness.clock.advance(milliseconds: 5_000)
         let notified = try harness.store.makeReader().readPoint(.latest, in: harness.database).readMicroseconds
-        #expect(notified >= harness.clock.nowMicroseconds)
+        expect(notified >= harness.clock.nowMicroseconds)
         harness.clock.stepBack(milliseconds: 4_000_000)
         let second = try await harness.result(committing: [.set("c/a", fields(2))])
-        #expect(second.commitMicroseconds > notified)
-        #expect(notified > first.commitMicroseconds)
+        expect(second.commitMicroseconds > notified)
+        expect(notified > first.commitMicroseconds)
         // The acknowledged state is still what is stored.
-        #expect(try harness.integer("c/a", "n", .time(TimestampValue(microseconds: Int64(notified)))) == 1)
+        try expectEqual(harness.integer("c/a", "n", .time(TimestampValue(microseconds: Int64(notified)))), 1)
         let again = try harness.reopened()
         let third = try await again.result(committing: [.set("c/a", fields(3))])
-        #expect(third.commitMicroseconds > second.commitMicroseconds)
+        expect(third.commitMicroseconds > second.commitMicroseconds)
         try again.finish()
     }
 
@@ -236,11 +236,11 @@ struct CommitTests {
             }
         }
         let now = Int64(harness.clock.nowMicroseconds)
-        #expect(code(now + 10_000_000) == .invalidArgument)
-        #expect(code(now + 1) == nil || code(now + 1) == .invalidArgument)
-        #expect(code(0) == .invalidArgument)
-        #expect(code(-5) == .invalidArgument)
-        #expect(code(now) == nil)
+        expectEqual(code(now + 10_000_000), .invalidArgument)
+        expect(code(now + 1) == nil || code(now + 1) == .invalidArgument)
+        expectEqual(code(0), .invalidArgument)
+        expectEqual(code(-5), .invalidArgument)
+        expectNil(code(now))
         try harness.finish()
     }
 
@@ -249,7 +249,7 @@ struct CommitTests {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         try harness.finish()
-        #expect(try await harness.failure([.set("c/a", fields(1))])?.code == .unavailable)
+        try await expectEqual(harness.failure([.set("c/a", fields(1))])?.code, .unavailable)
     }
 
     @Test
@@ -269,9 +269,9 @@ struct CommitTests {
             for await code in group { all.append(code) }
             return all
         }
-        #expect(outcomes.count == 200)
-        #expect(Set(outcomes).subtracting([.ok, .resourceExhausted]).isEmpty)
-        #expect(outcomes.contains(.ok))
+        expectEqual(outcomes.count, 200)
+        expect(Set(outcomes).subtracting([.ok, .resourceExhausted]).isEmpty)
+        expect(outcomes.contains(.ok))
         try harness.finish()
     }
 }

@@ -59,17 +59,17 @@ struct ExpiryTests {
         ])
         let readTime = TimestampValue(microseconds: Int64(committed.commitMicroseconds))
         try await Self.round(harness, until: 4)
-        #expect(try await Self.expired(harness) == 4)
-        #expect(try harness.ids("s") == ["late", "null", "number", "outside", "text", "without"])
-        #expect(try harness.ids("a/b/s") == [] && harness.ids("t") == ["other"])
+        try await expectEqual(Self.expired(harness), 4)
+        try expectEqual(harness.ids("s"), ["late", "null", "number", "outside", "text", "without"])
+        try expect(harness.ids("a/b/s") == [] && harness.ids("t") == ["other"])
         // They were deleted, not undone.
-        #expect(try harness.get("s/past", .time(readTime)) != nil)
+        try expect(harness.get("s/past", .time(readTime)) != nil)
         // Put off before its time: it stays. Brought forward: it goes.
         try await harness.commit([.set("s/late", time(5_000)), .set("s/number", time(-5))])
         harness.clock.advance(milliseconds: 1_000_000)
         try await Self.round(harness, until: 5)
-        #expect(try await Self.expired(harness) == 5)
-        #expect(try harness.ids("s") == ["late", "null", "outside", "text", "without"])
+        try await expectEqual(Self.expired(harness), 5)
+        try expectEqual(harness.ids("s"), ["late", "null", "outside", "text", "without"])
         try harness.finish()
     }
 
@@ -86,11 +86,11 @@ struct ExpiryTests {
         ])
         harness.clock.stepBack(milliseconds: 3_600_000)
         try await Self.round(harness, until: 1)
-        #expect(try await Self.expired(harness) == 1)
-        #expect(try harness.ids("s") == ["x"])
+        try await expectEqual(Self.expired(harness), 1)
+        try expectEqual(harness.ids("s"), ["x"])
         harness.clock.advance(milliseconds: 3_600_000)
         try await Self.round(harness, until: 2)
-        #expect(try harness.ids("s") == [])
+        try expectEqual(harness.ids("s"), [])
         try harness.finish()
     }
 
@@ -108,13 +108,13 @@ struct ExpiryTests {
         let day: UInt64 = 86_400_000
         harness.clock.stepForward(milliseconds: day)
         try await Self.round(harness, until: 1)
-        #expect(try await Self.expired(harness) == 1)
-        #expect(try harness.ids("s") == ["y", "z"])
+        try await expectEqual(Self.expired(harness), 1)
+        try expectEqual(harness.ids("s"), ["y", "z"])
         harness.clock.stepBack(milliseconds: day)
         for _ in 0..<119 { harness.clock.advance(milliseconds: Self.intervalMilliseconds) }
         try await Self.round(harness, until: 2)
-        #expect(try await Self.expired(harness) == 2)
-        #expect(try harness.ids("s") == ["z"])
+        try await expectEqual(Self.expired(harness), 2)
+        try expectEqual(harness.ids("s"), ["z"])
         try harness.finish()
     }
 
@@ -143,8 +143,8 @@ struct ExpiryTests {
             expired += UInt64(gone.count)
             for path in gone { times[path] = nil }
             try await Self.round(harness, until: expired)
-            #expect(try await Self.expired(harness) == expired)
-            #expect(try harness.ids("s") == times.keys.map { String($0.dropFirst(2)) }.sorted())
+            try await expectEqual(Self.expired(harness), expired)
+            try expectEqual(harness.ids("s"), times.keys.map { String($0.dropFirst(2)) }.sorted())
         }
         try harness.finish()
     }
@@ -158,22 +158,22 @@ struct ExpiryTests {
         func begin() -> UInt8 { begins.beginLook(at: index, lowest: [10])[0] }
         func put(_ key: UInt8) { begins.notePut([key].byteSpan, in: index) }
         put(11)
-        #expect(begin() == 10)
+        expectEqual(begin(), 10)
         begins.endLook(at: index, begin: [50])
         put(60)
-        #expect(begin() == 50)
+        expectEqual(begin(), 50)
         // The look is past them, and has not met them.
         put(30)
         put(40)
         begins.endLook(at: index, begin: [90])
-        #expect(begin() == 30)
+        expectEqual(begin(), 30)
         begins.endLook(at: index, begin: [90])
         put(20)
-        #expect(begin() == 20)
+        expectEqual(begin(), 20)
         // Another index may have the number now.
         begins.forget(index)
         begins.endLook(at: index, begin: [90])
-        #expect(begin() == 10)
+        expectEqual(begin(), 10)
     }
 
     @Test
@@ -189,12 +189,12 @@ struct ExpiryTests {
         try await model.waitForIndexes()
         let batches = UInt64(3 * ExpirySweep.documentsPerBatch)
         try await Self.round(harness, until: batches)
-        #expect(try await Self.expired(harness) == batches)
+        try await expectEqual(Self.expired(harness), batches)
         // The oldest first.
-        #expect(try harness.get("s/d\(batches - 1)") == nil && harness.get("s/d\(batches)") != nil)
+        try expect(harness.get("s/d\(batches - 1)") == nil && harness.get("s/d\(batches)") != nil)
         let crashed = try harness.crashed { $0.admitsHousekeeping = { _ in true } }
         try await Self.round(crashed, until: 2_000 - batches)
-        #expect(try crashed.ids("s") == [])
+        try expectEqual(crashed.ids("s"), [])
         try crashed.finish()
         try harness.finish()
     }
@@ -231,20 +231,20 @@ struct ExpiryTests {
         // Each has the thread look for work.
         for _ in 0..<50 {
             harness.store.noticeTime()
-            #expect(try await harness.failure([.delete(names[deleted])]) != nil)
+            try await expect(harness.failure([.delete(names[deleted])]) != nil)
         }
-        #expect(failures() == 1)
+        expectEqual(failures(), 1)
         fault.heal()
         try await eventually("there is room") { try await harness.failure([.delete(names[deleted])]) == nil }
         try await Self.round(harness, until: 1_024)
-        #expect(try harness.ids("s") == [])
+        try expectEqual(harness.ids("s"), [])
         try harness.finish()
     }
 
     @Test
     func `While others write, batches keep a distance`() throws {
         var sweep = ExpirySweep(intervalMilliseconds: 1_000)
-        #expect(sweep.isDue(nowMilliseconds: 0, isIdle: false))
+        expect(sweep.isDue(nowMilliseconds: 0, isIdle: false))
         let harness = try Self.harness()
         let field = try FieldPath("f")
         var states = IndexStates()
@@ -261,10 +261,10 @@ struct ExpiryTests {
         let index = DeclaredIndex(number: 1, database: 1, shape: shape, state: IndexState(phase: .building))
         states.declared.set(index, index.state)
         sweep.begin(states, databases: databases, nowMilliseconds: 0, nowMicroseconds: 5)
-        #expect(!sweep.isInProgress && !sweep.isDue(nowMilliseconds: 999, isIdle: true))
+        expect(!sweep.isInProgress && !sweep.isDue(nowMilliseconds: 999, isIdle: true))
         states.declared.set(index, IndexState(phase: .complete))
         sweep.begin(states, databases: databases, nowMilliseconds: 1_000, nowMicroseconds: 5)
-        #expect(sweep.isInProgress && sweep.isDue(nowMilliseconds: 1_000, isIdle: false))
+        expect(sweep.isInProgress && sweep.isDue(nowMilliseconds: 1_000, isIdle: false))
         try harness.finish()
     }
 
@@ -286,7 +286,7 @@ struct ExpiryTests {
         try await withCheckedContinuation { continuation in
             harness.store.lock(transaction, [Array(harness.name(path).utf8)]) { continuation.resume(returning: $0) }
         }.get()
-        #expect(try harness.get(path, .transaction(transaction)) != nil)
+        try expect(harness.get(path, .transaction(transaction)) != nil)
         return transaction
     }
 
@@ -298,11 +298,11 @@ struct ExpiryTests {
         try await harness.commit([.set("s/kept", past)])
         let transaction = try await Self.lock("s/kept", harness)
         harness.clock.advance(milliseconds: interval)
-        #expect(try await Self.expired(harness) == 0)
+        try await expectEqual(Self.expired(harness), 0)
         // The delete waits for the lock; the holder's commit removes the expiry time.
         try await harness.commit([.set("s/kept", ["n": 1])], transaction: transaction)
-        #expect(try await Self.expired(harness) == 0)
-        #expect(try harness.integer("s/kept") == 1)
+        try await expectEqual(Self.expired(harness), 0)
+        try expectEqual(harness.integer("s/kept"), 1)
         try await harness.commit([.set("s/kept", past)])
         try await Self.round(harness, until: 1)
         try harness.finish()
@@ -362,8 +362,8 @@ struct ExpiryTests {
         held.release()
         try await eventually("the policy is removed") { isDeclared.withLock { $0 } }
         // The batch that had begun, and no further one, though the entries are still there.
-        #expect(try await Self.expired(harness) == UInt64(2 * ExpirySweep.documentsPerBatch))
-        #expect(try harness.ids("s").count == 2_000 - 2 * ExpirySweep.documentsPerBatch)
+        try await expectEqual(Self.expired(harness), UInt64(2 * ExpirySweep.documentsPerBatch))
+        try expectEqual(harness.ids("s").count, 2_000 - 2 * ExpirySweep.documentsPerBatch)
         try harness.finish()
     }
 
@@ -373,7 +373,7 @@ struct ExpiryTests {
         let harness = try await Self.storeInRound(held)
         harness.clock.stepBack(milliseconds: 3_600_000)
         held.release()
-        #expect(try await Self.expired(harness) == UInt64(ExpirySweep.documentsPerBatch))
+        try await expectEqual(Self.expired(harness), UInt64(ExpirySweep.documentsPerBatch))
         try await Self.round(harness, until: 2_000)
         try harness.finish()
     }
@@ -385,12 +385,12 @@ struct ExpiryTests {
         try await harness.commit([.set("s/kept", ["until": .timestamp(TimestampValue(microseconds: 1))])])
         let transaction = try await Self.lock("s/kept", harness)
         harness.clock.advance(milliseconds: interval)
-        #expect(try await Self.expired(harness) == 0)
+        try await expectEqual(Self.expired(harness), 0)
         try await model.declare(IndexDeclaration())
         harness.store.rollback(transaction)
-        #expect(try await Self.expired(harness) == 0)
-        #expect(try harness.get("s/kept") != nil)
-        #expect(harness.store.statistics.housekeepingFailures == 0)
+        try await expectEqual(Self.expired(harness), 0)
+        try expect(harness.get("s/kept") != nil)
+        expectEqual(harness.store.statistics.housekeepingFailures, 0)
         try harness.finish()
     }
 
@@ -407,8 +407,8 @@ struct ExpiryTests {
             try await model.waitForIndexes()
             try await harness.commit([.set("s/x", ["until": .timestamp(TimestampValue(microseconds: 0))])])
             harness.clock.advance(milliseconds: 10 * Self.intervalMilliseconds)
-            #expect(try await Self.expired(harness) == 0)
-            #expect(try harness.ids("s") == ["x"])
+            try await expectEqual(Self.expired(harness), 0)
+            try expectEqual(harness.ids("s"), ["x"])
             try harness.finish()
         }
     }

@@ -73,7 +73,7 @@ struct FaultTests {
         holdsSyncs.clear()
         _ = try await held.get()
         for outcome in outcomes { _ = try await outcome.value.get() }
-        #expect(try harness.ids("c") == ["held"])
+        try expectEqual(harness.ids("c"), ["held"])
         fault.heal()
         try harness.finish()
     }
@@ -104,9 +104,9 @@ struct FaultTests {
             case .failure(let error): refusal = error
             }
         }
-        #expect(refusal?.code == .resourceExhausted)
-        #expect(try harness.integer("c/first") == 1)
-        #expect(try harness.get("c/\(written)") == nil)
+        expectEqual(refusal?.code, .resourceExhausted)
+        try expectEqual(harness.integer("c/first"), 1)
+        try expectNil(harness.get("c/\(written)"))
         fault.heal()
         // The refused request again, under its own number: now it is applied.
         let identifier = RequestIdentifier(
@@ -117,7 +117,7 @@ struct FaultTests {
                 CommitRequest(writes: try harness.list([.set("c/\(written)", text)]), identifier: identifier))
             return (try? outcome.get()) != nil
         }
-        #expect(try harness.store.makeReader().count("c", harness) == written + 2)
+        try expectEqual(harness.store.makeReader().count("c", harness), written + 2)
         try harness.finish()
     }
 
@@ -208,10 +208,10 @@ struct FaultTests {
         let ground = try RestingError()
         try ground.submit()
         let closed = try ground.close()
-        #expect(ground.answered == [])
+        expectEqual(ground.answered, [])
         ground.gate.open()
         try closed.wait(until: "the store is closed")
-        #expect(ground.answered == ["first: OK", "second: ALREADY_EXISTS"])
+        expectEqual(ground.answered, ["first: OK", "second: ALREADY_EXISTS"])
     }
 
     @Test(.needsFiles)
@@ -221,8 +221,8 @@ struct FaultTests {
         ground.fault.fail(.syncLog, with: EIO)
         ground.gate.open()
         try waitUntil("both have their replies") { ground.answered.count == 2 }
-        #expect(ground.answered == ["first: UNAVAILABLE", "second: UNAVAILABLE"])
-        #expect(ground.saidOf("first") == "unknown" && ground.saidOf("second") == "not applied")
+        expectEqual(ground.answered, ["first: UNAVAILABLE", "second: UNAVAILABLE"])
+        expect(ground.saidOf("first") == "unknown" && ground.saidOf("second") == "not applied")
         ground.harness.store.close()
     }
 
@@ -238,8 +238,8 @@ struct FaultTests {
         ground.fault.fail(.syncLog, after: 1, with: EIO)
         ground.gate.open()
         try waitUntil("all have their replies") { ground.answered.count == 3 }
-        #expect(ground.answered == ["before: OK", "other: UNAVAILABLE", "own: UNAVAILABLE"])
-        #expect(ground.saidOf("other") == "unknown" && ground.saidOf("own") == "not applied")
+        expectEqual(ground.answered, ["before: OK", "other: UNAVAILABLE", "own: UNAVAILABLE"])
+        expect(ground.saidOf("other") == "unknown" && ground.saidOf("own") == "not applied")
         ground.harness.store.close()
     }
 
@@ -254,7 +254,7 @@ struct FaultTests {
         ground.fault.fail(.syncLog, with: EIO)
         ground.gate.open()
         try waitUntil("both have their replies") { ground.answered.count == 2 }
-        #expect(ground.saidOf("first") == "unknown" && ground.saidOf("again") == "unknown")
+        expect(ground.saidOf("first") == "unknown" && ground.saidOf("again") == "unknown")
         ground.harness.store.close()
     }
 
@@ -267,19 +267,19 @@ struct FaultTests {
         try await harness.commit([.set("c/a", fields(1))])
         fault.fail(.syncLog, with: EIO)
         let first = try #require(try await harness.failure([.set("c/a", fields(2))]))
-        #expect(first.code == .unavailable)
+        expectEqual(first.code, .unavailable)
         fault.heal()
         for number in 0..<3 {
-            #expect(try await harness.failure([.set("c/\(number)", fields(2))])?.code == .unavailable)
+            try await expectEqual(harness.failure([.set("c/\(number)", fields(2))])?.code, .unavailable)
         }
-        #expect(try harness.integer("c/a") == 1)
-        #expect(harness.store.close() != nil)
+        try expectEqual(harness.integer("c/a"), 1)
+        expect(harness.store.close() != nil)
         // After the restart it is one or the other, whole.
         let configuration = harness.configuration
         let again = try StoreHarness(in: harness.directory, clock: harness.clock) { $0 = configuration }
         let value = try again.integer("c/a")
-        #expect(value == 1 || value == 2)
-        #expect(try again.get("c/0") == nil)
+        expect(value == 1 || value == 2)
+        try expectNil(again.get("c/0"))
         try again.finish()
     }
 }

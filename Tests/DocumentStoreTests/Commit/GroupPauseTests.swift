@@ -1,5 +1,6 @@
 // How long a group waits for the clients of the group before it.
 
+import TestSupport
 import Testing
 
 @testable import DocumentStore
@@ -24,23 +25,23 @@ struct GroupPauseTests {
         let start = 1_000 + Self.append
         let first = try #require(next)
         // The first half is decided while the other one is coming.
-        #expect(first.requests == 16 && first.end == start + Self.append / 2)
+        expect(first.requests == 16 && first.end == start + Self.append / 2)
         next = pause.next(waiting: 40, waited: 40, at: first.end - 1)
         let more = try #require(next)
-        #expect(more.requests == 8 && more.end == first.end)
+        expect(more.requests == 8 && more.end == first.end)
         // Nearly all are there, after 100 us: the rest has a quarter of that.
         next = pause.next(waiting: 48, waited: 48, at: start + 100_000)
         let rest = try #require(next)
-        #expect(rest.requests == 4 && rest.end == start + 125_000)
+        expect(rest.requests == 4 && rest.end == start + 125_000)
         next = pause.next(waiting: 51, waited: 51, at: rest.end)
-        #expect(next == nil)
+        expectNil(next)
         // They were enough to wait again.
         next = append(51, 0, &pause, at: rest.end)
-        #expect(next?.requests == 25)
+        expectEqual(next?.requests, 25)
         next = pause.next(waiting: 51, waited: 51, at: rest.end + Self.append + 1)
-        #expect(next == nil)
+        expectNil(next)
         next = pause.next(waiting: 0, waited: 0, at: rest.end + Self.append + 2)
-        #expect(next == nil)
+        expectNil(next)
     }
 
     @Test
@@ -51,12 +52,12 @@ struct GroupPauseTests {
         for waiting in [20, 30, 38] {
             let next = pause.next(waiting: waiting, waited: waiting, at: end)
             let wait = try #require(next, "\(waiting) are there")
-            #expect(wait.requests == 56 - waiting)
-            #expect(wait.end == end + (end - 1_000 - Self.append) / 4)
+            expectEqual(wait.requests, 56 - waiting)
+            expectEqual(wait.end, end + (end - 1_000 - Self.append) / 4)
             end = wait.end
         }
         let next = pause.next(waiting: 45, waited: 45, at: end)
-        #expect(next == nil)
+        expectNil(next)
     }
 
     @Test
@@ -64,11 +65,11 @@ struct GroupPauseTests {
         var pause = GroupPause(percent: 100)
         pause.noteAppend(at: 1_000, requests: 60)
         let first = pause.next(waiting: 10, waited: 4, at: 1_000 + Self.append)
-        #expect(first?.requests == 34 - 10)
+        expectEqual(first?.requests, 34 - 10)
         let next = pause.next(waiting: 57, waited: 4, at: 2_000 + Self.append)
-        #expect(next?.requests == 64 - 57)
+        expectEqual(next?.requests, 64 - 57)
         let last = pause.next(waiting: 64, waited: 4, at: 2_001 + Self.append)
-        #expect(last == nil)
+        expectNil(last)
     }
 
     @Test
@@ -76,16 +77,16 @@ struct GroupPauseTests {
         var pause = GroupPause(percent: 10)
         let first = try #require(append(64, 0, &pause, at: 1_000))
         let start = 1_000 + Self.append
-        #expect(first.end == start + Self.append / 10)
+        expectEqual(first.end, start + Self.append / 10)
         // They come in parts, and each part makes the pause longer.
         var (count, now) = (8, first.end)
         while let more = pause.next(waiting: count, waited: count, at: now) {
             count += 8
             now = more.end
         }
-        #expect(count == 64)
+        expectEqual(count, 64)
         let second = append(64, 0, &pause, at: 10_000_000)
-        #expect(second?.end == 10_000_000 + Self.append + now - start)
+        expectEqual(second?.end, 10_000_000 + Self.append + now - start)
     }
 
     @Test
@@ -96,7 +97,7 @@ struct GroupPauseTests {
             append(1, 0, &pause, at: 1_000), append(0, 1, &pause, at: 1_000_000), append(30, 20, &none, at: 1_000),
             none.next(waiting: 1, waited: 1, at: 2_000),
         ]
-        #expect(waits.allSatisfy { $0 == nil })
+        expect(waits.allSatisfy { $0 == nil })
     }
 
     @Test
@@ -117,29 +118,29 @@ struct GroupPauseTests {
             }
             throw CancellationError()
         }
-        #expect(try groupsUntilPause(returning: 1) == 1)
-        #expect(try groupsUntilPause(returning: 0) == 5)
-        #expect(try groupsUntilPause(returning: 4) == 9)
+        try expectEqual(groupsUntilPause(returning: 1), 1)
+        try expectEqual(groupsUntilPause(returning: 0), 5)
+        try expectEqual(groupsUntilPause(returning: 4), 9)
         for _ in 0..<8 { _ = try groupsUntilPause(returning: 0) }
-        #expect(Array(lengths.prefix(4)) == [1, 2, 4, 5].map { min($0 * Self.append, GroupPause.longestMin) })
-        #expect(lengths.max() == GroupPause.longestMin)
-        #expect(try groupsUntilPause(returning: 5) == 257)
-        #expect(try groupsUntilPause(returning: 10) == 1)
-        #expect(try groupsUntilPause(returning: 0) == 1)
-        #expect(try groupsUntilPause(returning: 10) == 5)
+        expectEqual(Array(lengths.prefix(4)), [1, 2, 4, 5].map { min($0 * Self.append, GroupPause.longestMin) })
+        expectEqual(lengths.max(), GroupPause.longestMin)
+        try expectEqual(groupsUntilPause(returning: 5), 257)
+        try expectEqual(groupsUntilPause(returning: 10), 1)
+        try expectEqual(groupsUntilPause(returning: 0), 1)
+        try expectEqual(groupsUntilPause(returning: 10), 5)
     }
 
     @Test
     func `A group that is full is appended within a pause, and the slowest append makes no long pause`() throws {
         var pause = GroupPause(percent: 100)
         var next = append(10, 0, &pause, at: 1_000)
-        #expect(next?.requests == 9)
+        expectEqual(next?.requests, 9)
         pause.noteAppend(at: 2_000_000, requests: 1)
         next = pause.next(waiting: 0, waited: 0, at: 2_100_000)
-        #expect(next == nil)
+        expectNil(next)
         pause.noteAppend(at: 3_000_000, requests: 8)
         next = pause.next(waiting: 0, waited: 0, at: 10_000_000_000)
         let wait = try #require(next)
-        #expect(wait.end == 10_000_000_000 + GroupPause.longestMax)
+        expectEqual(wait.end, 10_000_000_000 + GroupPause.longestMax)
     }
 }

@@ -76,9 +76,9 @@ struct JudgementTests {
         try await apply(change, to: "users/alice", harness)
         let stands = [.none, .rewritten, .other].contains(change)
         let failure = await failure(harness, try request(harness, basis: seen))
-        #expect(failure == (stands ? nil : .judgementOutdated))
-        #expect(failure.map(\.isJudgementOutdated) ?? true)
-        #expect(try harness.integer("c/target") == (stands ? 1 : nil))
+        expectEqual(failure, stands ? nil : .judgementOutdated)
+        expect(failure.map(\.isJudgementOutdated) ?? true)
+        try expectEqual(harness.integer("c/target"), stands ? 1 : nil)
         try harness.finish()
     }
 
@@ -89,7 +89,7 @@ struct JudgementTests {
         let seen = try basis(harness, existing: ["users/alice", "users/nobody"])
         try await apply(change, to: "users/alice", harness)
         let failure = await failure(harness, try request(harness, basis: seen))
-        #expect(failure == (change == .deleted ? .judgementOutdated : nil))
+        expectEqual(failure, change == .deleted ? .judgementOutdated : nil)
         try harness.finish()
     }
 
@@ -99,11 +99,11 @@ struct JudgementTests {
         // The first commit creates the database.
         let paths = ["users/alice"]
         let seen = seesVersion ? try basis(harness, seen: paths) : try basis(harness, existing: paths)
-        #expect(await failure(harness, try request(harness, basis: seen)) == nil)
+        await expectNil(failure(harness, try request(harness, basis: seen)))
         try await harness.commit([.set("users/alice", fields(1))])
-        #expect(await failure(harness, try request(harness, basis: seen)) == .judgementOutdated)
+        await expectEqual(failure(harness, try request(harness, basis: seen)), .judgementOutdated)
         try await harness.commit([.delete("users/alice")])
-        #expect(await failure(harness, try request(harness, basis: seen)) == nil)
+        await expectNil(failure(harness, try request(harness, basis: seen)))
         try harness.finish()
     }
 
@@ -122,13 +122,13 @@ struct JudgementTests {
         contradiction.note(path.byteSpan, version: version)
         twoVersions.note(path.byteSpan, version: version - 1)
         twoVersions.note(path.byteSpan, version: version)
-        for basis in [before, after] { #expect(await failure(harness, try request(harness, basis: basis)) == nil) }
+        for basis in [before, after] { await expectNil(failure(harness, try request(harness, basis: basis))) }
         for basis in [contradiction, twoVersions] {
-            #expect(await failure(harness, try request(harness, basis: basis)) == .judgementOutdated)
+            await expectEqual(failure(harness, try request(harness, basis: basis)), .judgementOutdated)
         }
         try await harness.commit([.set("users/alice", fields(2))])
         for basis in [before, after, contradiction, twoVersions] {
-            #expect(await failure(harness, try request(harness, basis: basis)) == .judgementOutdated)
+            await expectEqual(failure(harness, try request(harness, basis: basis)), .judgementOutdated)
         }
         try harness.finish()
     }
@@ -142,17 +142,17 @@ struct JudgementTests {
         let seen = try basis(harness, seen: paths + paths)
         var all = seen
         for path in odd { all.note(Array(path.utf8).byteSpan, exists: false) }
-        #expect(await failure(harness, try request(harness, basis: all)) == nil)
+        await expectNil(failure(harness, try request(harness, basis: all)))
         for index in [0, 77, 199] {
             try await harness.commit([.set(paths[index], fields(2))])
-            #expect(await failure(harness, try request(harness, basis: seen)) == .judgementOutdated)
+            await expectEqual(failure(harness, try request(harness, basis: seen)), .judgementOutdated)
             let again = try basis(harness, seen: paths)
-            #expect(await failure(harness, try request(harness, basis: again)) == nil)
+            await expectNil(failure(harness, try request(harness, basis: again)))
         }
         let one = try request(harness, basis: CommitBasis())
         let many = QueuedRequest.commit(QueuedCommit(try request(harness, basis: seen)) { _ in })
         let few = QueuedRequest.commit(QueuedCommit(one) { _ in })
-        #expect(many.byteCount > few.byteCount + paths.reduce(0) { $0 + $1.utf8.count })
+        expect(many.byteCount > few.byteCount + paths.reduce(0) { $0 + $1.utf8.count })
         try harness.finish()
     }
 
@@ -173,8 +173,8 @@ struct JudgementTests {
         async let judged = failure(harness, try request(harness, basis: seen))
         try await eventually("both wait") { harness.store.statistics.requestsQueued == 2 }
         gate.update { $0.isOpen = true }
-        #expect(try await judged == .judgementOutdated)
-        #expect(harness.store.statistics.groups == groups + 2)
+        try await expectEqual(judged, .judgementOutdated)
+        expectEqual(harness.store.statistics.groups, groups + 2)
         try harness.finish()
     }
 
@@ -186,8 +186,8 @@ struct JudgementTests {
         var seen = CommitBasis()
         seen.note(Array("users/alice".utf8).byteSpan, exists: false)
         let writes = try harness.list([.set("c/target", fields(1))], in: other)
-        #expect(await failure(harness, CommitRequest(writes: writes, basis: seen)) == nil)
-        #expect(await failure(harness, try request(harness, basis: seen)) == .judgementOutdated)
+        await expectNil(failure(harness, CommitRequest(writes: writes, basis: seen)))
+        await expectEqual(failure(harness, try request(harness, basis: seen)), .judgementOutdated)
         try harness.finish()
     }
 
@@ -203,10 +203,10 @@ struct JudgementTests {
             harness, basis: outdated, refusal: isRefused ? Self.refusal : nil, identifier: identifier)
         // Before there is a first result, nothing is remembered.
         let expected = isRefused ? Self.refusal : .judgementOutdated
-        for _ in 0..<2 { #expect(await failure(harness, repetition) == expected) }
+        for _ in 0..<2 { await expectEqual(failure(harness, repetition), expected) }
         let first = await harness.outcome(try request(harness, identifier: identifier))
-        #expect(try await harness.outcome(repetition).get() == first.get())
-        #expect(try harness.integer("c/target") == 1)
+        try await expectEqual(harness.outcome(repetition).get(), first.get())
+        try expectEqual(harness.integer("c/target"), 1)
         try harness.finish()
     }
 
@@ -222,14 +222,14 @@ struct JudgementTests {
             harness.store.batchWrite(batch) { continuation.resume(returning: $0) }
         }
         #expect(throws: isRefused ? Self.refusal : .judgementOutdated) { try result.get() }
-        #expect(try harness.get("c/a") == nil)
+        try expectNil(harness.get("c/a"))
         var allowed = batch
         allowed.refusal = nil
         allowed.basis = try basis(harness, existing: ["users/alice"])
         let written = await withCheckedContinuation { [allowed] continuation in
             harness.store.batchWrite(allowed) { continuation.resume(returning: $0) }
         }
-        #expect(try written.get().outcomes.count == 2)
+        try expectEqual(written.get().outcomes.count, 2)
         try harness.finish()
     }
 
@@ -248,7 +248,7 @@ struct JudgementTests {
         try await withCheckedContinuation { continuation in
             harness.store.lock(transaction, [Array(harness.name("c/a").utf8)]) { continuation.resume(returning: $0) }
         }.get()
-        #expect(try harness.integer("c/a", "n", .transaction(transaction)) == 1)
+        try expectEqual(harness.integer("c/a", "n", .transaction(transaction)), 1)
         return transaction
     }
 
@@ -270,17 +270,17 @@ struct JudgementTests {
         let waiter = try plainWrite(harness)
         for _ in 0..<2 {
             let outdated = try request(harness, [.set("c/a", fields(5))], basis: seen, transaction: transaction)
-            #expect(await failure(harness, outdated) == .judgementOutdated)
+            await expectEqual(failure(harness, outdated), .judgementOutdated)
             try await harness.commit([.set("elsewhere/x", fields(0))])
-            #expect(!waiter.isAnswered)
+            expect(!waiter.isAnswered)
         }
         let again = try request(
             harness, [.set("c/a", fields(5))], basis: try basis(harness, seen: ["users/alice"]),
             transaction: transaction)
-        #expect(await failure(harness, again) == nil)
+        await expectNil(failure(harness, again))
         try await eventually("the waiting write is done") { waiter.isAnswered }
-        #expect(try harness.integer("c/a") == 7)
-        #expect(harness.store.statistics.transactionsAborted == 0)
+        try expectEqual(harness.integer("c/a"), 7)
+        expectEqual(harness.store.statistics.transactionsAborted, 0)
         try harness.finish()
     }
 
@@ -291,12 +291,12 @@ struct JudgementTests {
         let waiter = try plainWrite(harness)
         let refused = try request(
             harness, [.set("c/a", fields(5))], refusal: Self.refusal, transaction: transaction)
-        #expect(await failure(harness, refused) == Self.refusal)
+        await expectEqual(failure(harness, refused), Self.refusal)
         try await eventually("the waiting write is done") { waiter.isAnswered }
-        #expect(try harness.integer("c/a") == 7)
-        #expect(harness.store.statistics.transactionsOpen == 0)
+        try expectEqual(harness.integer("c/a"), 7)
+        expectEqual(harness.store.statistics.transactionsOpen, 0)
         let again = try request(harness, [.set("c/a", fields(5))], transaction: transaction)
-        #expect(await failure(harness, again) == .unknownTransaction)
+        await expectEqual(failure(harness, again), .unknownTransaction)
         try harness.finish()
     }
 
@@ -305,14 +305,14 @@ struct JudgementTests {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1)), .set("users/alice", fields(1))])
         let transaction = try await harness.begin()
-        #expect(try harness.integer("c/a", "n", .transaction(transaction)) == 1)
+        try expectEqual(harness.integer("c/a", "n", .transaction(transaction)), 1)
         let seen = try basis(harness, seen: ["users/alice"])
         try await harness.commit([.set("users/alice", fields(2)), .set("c/a", fields(2))])
         let outdated = try request(harness, basis: seen, transaction: transaction)
-        #expect(await failure(harness, outdated) == .judgementOutdated)
+        await expectEqual(failure(harness, outdated), .judgementOutdated)
         let again = try request(
             harness, basis: try basis(harness, seen: ["users/alice"]), transaction: transaction)
-        #expect(await failure(harness, again) == .contention)
+        await expectEqual(failure(harness, again), .contention)
         try harness.finish()
     }
 }

@@ -93,16 +93,16 @@ struct ModelTests {
             try await group.waitForAll()
         }
         let order = done.all.sorted { $0.time < $1.time }
-        #expect(Set(order.map(\.time)).count == order.count)
+        expectEqual(Set(order.map(\.time)).count, order.count)
         var model = Model()
         var moments: [(time: UInt64, documents: [String: SeenDocument])] = []
         for commit in order {
-            #expect(commit.writes.map { model.apply($0, at: commit.time) } == commit.results)
+            expectEqual(commit.writes.map { model.apply($0, at: commit.time) }, commit.results)
             moments.append((commit.time, model.documents))
         }
         let crashed = try harness.crashed()
         for store in [harness, crashed] {
-            for (path, document) in model.documents { #expect(try store.get(path) == document) }
+            for (path, document) in model.documents { try expectEqual(store.get(path), document) }
             var generator = SeededGenerator(seed: seed)
             for _ in 0..<60 {
                 let moment = generator.pick(moments)
@@ -111,7 +111,7 @@ struct ModelTests {
                     let expected = moment.documents.keys.filter {
                         $0.hasPrefix("\(collection)/") && $0.count == collection.count + 2
                     }
-                    #expect(try store.ids(collection, .all, selector) == expected.map { String($0.last!) }.sorted())
+                    try expectEqual(store.ids(collection, .all, selector), expected.map { String($0.last!) }.sorted())
                 }
             }
         }

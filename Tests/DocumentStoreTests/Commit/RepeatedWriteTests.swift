@@ -80,18 +80,18 @@ struct RepeatedWriteTests {
             switch await harness.outcome(CommitRequest(writes: list)) {
             case .success(let result):
                 let (after, results) = try Self.expected(writes, on: documents, at: result.commitMicroseconds)
-                #expect(result.writeResults == results, "seed \(seed), round \(round)")
+                expectEqual(result.writeResults, results, "seed \(seed), round \(round)")
                 documents = after
             case .failure(let error):
                 failures += 1
                 let wanted = #expect(throws: RequestError.self, "seed \(seed), round \(round): \(error)") {
                     try Self.expected(writes, on: documents, at: .max >> 1)
                 }
-                #expect(wanted?.code == error.code)
+                expectEqual(wanted?.code, error.code)
             }
         }
-        #expect(failures > 0)
-        #expect(!documents.isEmpty)
+        expect(failures > 0)
+        expect(!documents.isEmpty)
         let crashed = try harness.crashed()
         for store in [harness, crashed] {
             for id in 0..<5 {
@@ -100,7 +100,7 @@ struct RepeatedWriteTests {
                         fields: $0.fields, createMicroseconds: $0.createMicroseconds,
                         updateMicroseconds: $0.updateMicroseconds)
                 }
-                #expect(try store.get("c/\(id)") == expected, "seed \(seed), document \(id)")
+                try expectEqual(store.get("c/\(id)"), expected, "seed \(seed), document \(id)")
             }
         }
         try crashed.finish()
@@ -117,20 +117,19 @@ struct RepeatedWriteTests {
         let second = try await harness.result(committing: [
             .delete("c/a"), .set("c/a", fields(1)), .set("c/b", fields(1)), .delete("c/b"),
         ])
-        #expect(
-            second.writeResults.map(\.updateMicroseconds) == [
-                nil, second.commitMicroseconds, second.commitMicroseconds, nil,
-            ])
+        expectEqual(
+            second.writeResults.map(\.updateMicroseconds),
+            [nil, second.commitMicroseconds, second.commitMicroseconds, nil])
         let created = try #require(try harness.get("c/a"))
-        #expect(created.createMicroseconds == second.commitMicroseconds)
-        #expect(created.createMicroseconds > first.commitMicroseconds)
-        #expect(try harness.get("c/b") == nil)
+        expectEqual(created.createMicroseconds, second.commitMicroseconds)
+        expect(created.createMicroseconds > first.commitMicroseconds)
+        try expectNil(harness.get("c/b"))
         let written = harness.store.statistics.documentsWritten
         try await harness.commit([.set("c/b", fields(1)), .delete("c/b")])
-        #expect(harness.store.statistics.documentsWritten == written)
+        expectEqual(harness.store.statistics.documentsWritten, written)
         let crashed = try harness.crashed()
-        #expect(try crashed.get("c/a") == created)
-        #expect(try crashed.get("c/b") == nil)
+        try expectEqual(crashed.get("c/a"), created)
+        try expectNil(crashed.get("c/b"))
         try crashed.finish()
         try harness.finish()
     }
@@ -149,13 +148,13 @@ struct RepeatedWriteTests {
                 : .merge("c/a", fields(Int64(number + 1)), mask: ["n"], .exists(true))
         }
         let result = try await harness.result(committing: writes)
-        #expect(try harness.integer("c/a") == 50)
+        try expectEqual(harness.integer("c/a"), 50)
         if isTransform {
-            #expect(result.writeResults.map(\.transformResults) == (1...50).map { [EncodedValue(.integer($0))] })
+            expectEqual(result.writeResults.map(\.transformResults), (1...50).map { [EncodedValue(.integer($0))] })
         }
-        #expect(harness.store.statistics.engine.logBytesWritten - before < 2 << 20)
+        expect(harness.store.statistics.engine.logBytesWritten - before < 2 << 20)
         let crashed = try harness.crashed()
-        #expect(try crashed.integer("c/a") == 50)
+        try expectEqual(crashed.integer("c/a"), 50)
         try crashed.finish()
         try harness.finish()
     }
@@ -168,12 +167,11 @@ struct RepeatedWriteTests {
             .merge("c/a", fields(Int64(number), "m\(number % 700)"), mask: ["m\(number % 700)"], .exists(true))
         }
         let result = try await harness.result(committing: writes)
-        #expect(
-            result.writeResults
-                == Array(
-                    repeating: WriteResult(updateMicroseconds: result.commitMicroseconds), count: 2_000))
+        expectEqual(
+            result.writeResults,
+            Array(repeating: WriteResult(updateMicroseconds: result.commitMicroseconds), count: 2_000))
         for number in 0..<700 {
-            #expect(try harness.integer("c/a", "m\(number)") == Int64(number < 600 ? number + 1_400 : number + 700))
+            try expectEqual(harness.integer("c/a", "m\(number)"), Int64(number < 600 ? number + 1_400 : number + 700))
         }
         try harness.finish()
     }
@@ -188,13 +186,13 @@ struct RepeatedWriteTests {
             .merge("c/a", [:], mask: ["a.b"]),
         ])
         // Setting a.b made a map of a, and removing it left the map.
-        #expect(try harness.get("c/a")?.fields == ["a": .map([:]), "n": 0])
+        try expectEqual(harness.get("c/a")?.fields, ["a": .map([:]), "n": 0])
         try await harness.commit([
             .merge("c/a", fields(1), mask: ["n"]), .merge("c/a", inner, mask: ["a"]),
             .merge("c/a", ["a": ["c": 2]], mask: ["a.c"]),
             .merge("c/a", [:], mask: ["n"]),
         ])
-        #expect(try harness.get("c/a")?.fields == ["a": ["b": 1, "c": 2]])
+        try expectEqual(harness.get("c/a")?.fields, ["a": ["b": 1, "c": 2]])
         // A document that becomes too large fails all of it.
         let text = Value.string(String(repeating: "x", count: 600_000))
         let error = try #require(
@@ -202,8 +200,8 @@ struct RepeatedWriteTests {
                 .merge("c/a", fields(5), mask: ["n"]), .merge("c/a", ["t": text], mask: ["t"]),
                 .merge("c/a", ["u": text], mask: ["u"]),
             ]))
-        #expect(error.code == .invalidArgument)
-        #expect(try harness.integer("c/a") == nil)
+        expectEqual(error.code, .invalidArgument)
+        try expectNil(harness.integer("c/a"))
         try harness.finish()
     }
 
@@ -216,12 +214,12 @@ struct RepeatedWriteTests {
         let error = try #require(
             try await harness.failure(
                 [.set("c/b", fields(1))] + (0..<20).map { _ in .increment("c/a", field: "n", by: 1) }))
-        #expect(error.code == .invalidArgument)
-        #expect(try harness.get("c/b") == nil)
-        #expect(try harness.integer("c/a") == nil)
+        expectEqual(error.code, .invalidArgument)
+        try expectNil(harness.get("c/b"))
+        try expectNil(harness.integer("c/a"))
         // Others are not affected.
         try await harness.commit([.increment("c/a", field: "n", by: 1)])
-        #expect(try harness.integer("c/a") == 1)
+        try expectEqual(harness.integer("c/a"), 1)
         try harness.finish()
     }
 
@@ -233,10 +231,10 @@ struct RepeatedWriteTests {
         let codes = result.outcomes.map { outcome -> StatusCode? in
             if case .failure(let error) = outcome { error.code } else { nil }
         }
-        #expect(codes.first == .some(nil))
-        #expect(codes.last == .invalidArgument)
+        expectEqual(codes.first, .some(nil))
+        expectEqual(codes.last, .invalidArgument)
         for (number, code) in codes.enumerated() {
-            #expect(try harness.integer("c/\(number)") == (code == nil ? 1 : nil))
+            try expectEqual(harness.integer("c/\(number)"), code == nil ? 1 : nil)
         }
         try harness.finish()
     }
@@ -247,9 +245,9 @@ struct RepeatedWriteTests {
         for number in 0..<130 { try await harness.commit([.set("c/\(number)", Self.large)]) }
         let error = try #require(
             try await harness.failure((0..<130).map { .increment("c/\($0)", field: "n", by: 1) }))
-        #expect(error.code == .invalidArgument)
-        for number in 0..<130 { #expect(try harness.integer("c/\(number)") == nil) }
-        #expect(harness.store.close() == nil)
+        expectEqual(error.code, .invalidArgument)
+        for number in 0..<130 { try expectNil(harness.integer("c/\(number)")) }
+        expectNil(harness.store.close())
     }
 
     @Test(arguments: [true, false])
@@ -275,14 +273,14 @@ struct RepeatedWriteTests {
         }
         let refused = await harness.outcome(CommitRequest(writes: try list(500)))
         #expect(throws: RequestError.self) { try refused.get() }
-        if case .failure(let error) = refused { #expect(error.code == .invalidArgument) }
+        if case .failure(let error) = refused { expectEqual(error.code, .invalidArgument) }
         _ = try await harness.outcome(CommitRequest(writes: try list(5))).get()
         guard case .array(let elements)? = try harness.get("c/a")?.fields["t"] else {
             Issue.record("no array")
             return
         }
-        #expect(elements.count == 8_005)
-        #expect(elements.suffix(5).elementsEqual((0..<5).map { .integer(100_000 + $0) }))
+        expectEqual(elements.count, 8_005)
+        expect(elements.suffix(5).elementsEqual((0..<5).map { .integer(100_000 + $0) }))
         try harness.finish()
     }
 
@@ -313,10 +311,10 @@ struct RepeatedWriteTests {
         try writer.stage(version: version, record: record.bytes, mutations: MutationBatch())
         try writer.commitGroup()
         let crashed = try harness.crashed()
-        #expect(try crashed.integer("c/a") == 3)
-        #expect(try crashed.integer("c/b") == 4)
-        #expect(try crashed.get("c/b")?.createMicroseconds == version.microseconds)
-        #expect(try crashed.ids("c") == ["a", "b"])
+        try expectEqual(crashed.integer("c/a"), 3)
+        try expectEqual(crashed.integer("c/b"), 4)
+        try expectEqual(crashed.get("c/b")?.createMicroseconds, version.microseconds)
+        try expectEqual(crashed.ids("c"), ["a", "b"])
         try crashed.finish()
         try engine.close()
     }

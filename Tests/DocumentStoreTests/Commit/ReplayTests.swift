@@ -168,12 +168,12 @@ struct ReplayTests {
         for _ in 0..<160 { try await ground.step() }
         try await ground.settle()
         let live = ground.harness
-        #expect(live.store.statistics.engine.checkpoints == 0)
-        #expect(live.store.statistics.housekeepingFailures == 0)
+        expectEqual(live.store.statistics.engine.checkpoints, 0)
+        expectEqual(live.store.statistics.housekeepingFailures, 0)
         // It replays the log, and does no housekeeping, which would change more.
         let replayed = try live.crashed { $0.admitsHousekeeping = { _ in false } }
         let (expected, found) = try (Self.entries(live, at: nil), Self.entries(replayed, at: nil))
-        #expect(expected.count > 100)
+        expect(expected.count > 100)
         if found != expected {
             let pair = zip(found, expected).first { $0 != $1 }.map { "\($0), not \($1)" } ?? ""
             Issue.record("seed \(seed): \(found.count) entries, not \(expected.count); the first other one: \(pair)")
@@ -182,7 +182,7 @@ struct ReplayTests {
         for version in ground.versions {
             let then = try Self.entries(live, at: version)
             let again = try Self.entries(replayed, at: version)
-            #expect(then == again, "seed \(seed), at version \(version)")
+            expectEqual(then, again, "seed \(seed), at version \(version)")
         }
         // Both remember the same results of the same requests.
         var remembered = 0
@@ -190,14 +190,14 @@ struct ReplayTests {
             let here = await ground.send(request, isBatch: isBatch)
             let there = await ground.send(request, isBatch: isBatch, to: replayed)
             guard here?.commitMicroseconds == result.commitMicroseconds else {
-                #expect(there?.commitMicroseconds != result.commitMicroseconds)
+                expect(there?.commitMicroseconds != result.commitMicroseconds)
                 continue
             }
             remembered += 1
-            #expect(there?.commitMicroseconds == result.commitMicroseconds)
-            #expect(there.map { "\($0.outcomes)" } == here.map { "\($0.outcomes)" })
+            expectEqual(there?.commitMicroseconds, result.commitMicroseconds)
+            expectEqual(there.map { "\($0.outcomes)" }, here.map { "\($0.outcomes)" })
         }
-        #expect(remembered > 0)
+        expect(remembered > 0)
         try replayed.finish()
         try live.finish()
     }
@@ -208,19 +208,19 @@ struct ReplayTests {
         let harness = try StoreHarness { $0.engine.fault = { fault.check($0) } }
         try await harness.commit([.set("c/a", fields(1))])
         fault.fail(.syncLog, with: 5)
-        #expect(try await harness.failure([.set("c/a", fields(2))])?.code == .unavailable)
-        #expect(harness.store.statistics.housekeepingFailures == 0)
+        try await expectEqual(harness.failure([.set("c/a", fields(2))])?.code, .unavailable)
+        expectEqual(harness.store.statistics.housekeepingFailures, 0)
         for round in 1...2 {
             harness.clock.advance(milliseconds: 100_000)
             // A read time far above the last version, which is to be noted.
-            #expect(try harness.get("c/a") != nil)
+            try expect(harness.get("c/a") != nil)
             harness.store.noticeTime()
             try await eventually("failure \(round) is counted") {
                 harness.store.statistics.housekeepingFailures >= UInt64(round)
             }
         }
-        #expect(harness.store.housekeepingFailures.last?.hasPrefix("clockNote: ") == true)
-        #expect(harness.store.close() != nil)
+        expectEqual(harness.store.housekeepingFailures.last?.hasPrefix("clockNote: "), true)
+        expect(harness.store.close() != nil)
     }
 }
 

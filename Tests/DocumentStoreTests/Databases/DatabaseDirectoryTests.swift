@@ -34,21 +34,21 @@ struct DatabaseDirectoryTests {
         let name = try Self.name("one")
         var first = try directory.reserve(name).claim
         var second = try directory.reserve(name, for: .transaction).claim
-        #expect(first != nil && second != nil)
-        #expect(directory.number(of: name) == 1 && directory.byteCount > DatabaseDirectory.entryBytes)
+        expect(first != nil && second != nil)
+        expect(directory.number(of: name) == 1 && directory.byteCount > DatabaseDirectory.entryBytes)
         let generation = directory.generation
         first = nil
-        #expect(first == nil && directory.number(of: name) == 1 && directory.generation == generation)
+        expect(first == nil && directory.number(of: name) == 1 && directory.generation == generation)
         second = nil
-        #expect(second == nil && directory.number(of: name) == nil && directory.name(of: 1) == nil)
-        #expect(directory.byteCount == 0 && directory.storedCount == 0 && directory.generation > generation)
+        expect(second == nil && directory.number(of: name) == nil && directory.name(of: 1) == nil)
+        expect(directory.byteCount == 0 && directory.storedCount == 0 && directory.generation > generation)
         let again = try directory.reserve(name)
-        #expect(again.number == 2 && !again.isStored)
+        expect(again.number == 2 && !again.isStored)
         directory.markStored(name, number: 2, version: 5)
         withExtendedLifetime(again.claim) {}
         let stored = try directory.reserve(name)
-        #expect(stored.number == 2 && stored.isStored && stored.claim == nil)
-        #expect(directory.storedCount == 1 && directory.name(of: 2) == name)
+        expect(stored.number == 2 && stored.isStored && stored.claim == nil)
+        expect(directory.storedCount == 1 && directory.name(of: 2) == name)
     }
 
     @Test
@@ -60,7 +60,7 @@ struct DatabaseDirectoryTests {
             directory.markStored(name, number: reserved.number, version: 5)
             withExtendedLifetime(reserved.claim) {}
         }
-        #expect(directory.number(of: name) == 1 && directory.existing.map(\.number) == [1])
+        expect(directory.number(of: name) == 1 && directory.existing.map(\.number) == [1])
     }
 
     @Test
@@ -79,14 +79,14 @@ struct DatabaseDirectoryTests {
         }
         for round in 1...count {
             let isKnown = round > 3
-            #expect(try directory.number(of: name, at: 100 * round + 49).number == 1)
-            #expect(directory.isHidden(1, at: 100 * round + 50) == isKnown)
-            #expect(directory.isHidden(1, at: 100 * round + 99) == isKnown)
-            #expect(directory.deleted(after: 100 * round + 49, through: 100 * round + 50) == (isKnown ? [name] : []))
-            #expect(directory.deleted(after: 100 * round + 50, through: 100 * round + 149) == [])
+            try expectEqual(directory.number(of: name, at: 100 * round + 49).number, 1)
+            expectEqual(directory.isHidden(1, at: 100 * round + 50), isKnown)
+            expectEqual(directory.isHidden(1, at: 100 * round + 99), isKnown)
+            expectEqual(directory.deleted(after: 100 * round + 49, through: 100 * round + 50), isKnown ? [name] : [])
+            expectEqual(directory.deleted(after: 100 * round + 50, through: 100 * round + 149), [])
         }
-        #expect(directory.isHidden(1, at: .max - 1))
-        #expect(directory.byteCount < DatabaseDirectory.entryBytes + name.utf8.count + 32 * DatabaseDirectory.hiddenMax)
+        expect(directory.isHidden(1, at: .max - 1))
+        expect(directory.byteCount < DatabaseDirectory.entryBytes + name.utf8.count + 32 * DatabaseDirectory.hiddenMax)
     }
 
     @Test
@@ -94,8 +94,8 @@ struct DatabaseDirectoryTests {
         let directory = DatabaseDirectory(maximum: 10)
         directory.markStored(try Self.name("last"), number: .max, version: 1)
         let error = #expect(throws: RequestError.self) { _ = try directory.reserve(try Self.name("next")) }
-        #expect(error?.code == .resourceExhausted)
-        #expect(try directory.reserve(try Self.name("last")).number == .max)
+        expectEqual(error?.code, .resourceExhausted)
+        try expectEqual(directory.reserve(try Self.name("last")).number, .max)
     }
 
     @Test
@@ -112,11 +112,11 @@ struct DatabaseDirectoryTests {
         } catch {
             refusal = error
         }
-        #expect(refusal?.code == .resourceExhausted && claims.count == 24 && directory.byteCount <= bytes / 4)
-        #expect(try directory.reserve(try Self.name("a commit")).claim != nil)
+        expect(refusal?.code == .resourceExhausted && claims.count == 24 && directory.byteCount <= bytes / 4)
+        try expect(directory.reserve(try Self.name("a commit")).claim != nil)
         claims = []
-        #expect(directory.byteCount == 0)
-        #expect(try directory.reserve(try Self.name("d0"), for: .transaction).claim != nil)
+        expectEqual(directory.byteCount, 0)
+        try expect(directory.reserve(try Self.name("d0"), for: .transaction).claim != nil)
     }
 
     @Test
@@ -124,7 +124,7 @@ struct DatabaseDirectoryTests {
         let harness = try StoreHarness { $0.databasesMax = 3 }
         try await harness.commit([.set("c/a", fields(1))])
         let bytes = harness.store.statistics.databaseBytes
-        #expect(bytes > 0)
+        expect(bytes > 0)
         for number in 0..<50 {
             let other = try Self.name("other\(number)")
             let writes = try harness.list([.set("c/a", fields(1), .exists(true))], in: other)
@@ -133,7 +133,7 @@ struct DatabaseDirectoryTests {
             harness.store.rollback(try await Self.begin(harness, other))
         }
         try await eventually("the transactions have ended") { harness.store.statistics.databaseBytes == bytes }
-        #expect(harness.store.statistics.databases == 1)
+        expectEqual(harness.store.statistics.databases, 1)
         // A commit without an effect.
         let nothing = try harness.list([.delete("c/none")], in: try Self.name("other"))
         _ = try await harness.outcome(CommitRequest(writes: nothing)).get()
@@ -144,13 +144,13 @@ struct DatabaseDirectoryTests {
     func `A transaction keeps the number under which it found nothing, while others try and fail`() async throws {
         let harness = try StoreHarness()
         let transaction = try await harness.begin()
-        #expect(try harness.get("c/a", .transaction(transaction)) == nil)
-        #expect(try await harness.failure([.set("c/a", fields(1), .exists(true))]) != nil)
+        try expectNil(harness.get("c/a", .transaction(transaction)))
+        try await expect(harness.failure([.set("c/a", fields(1), .exists(true))]) != nil)
         harness.store.rollback(try await harness.begin())
         try await harness.commit([.set("c/a", fields(2))])
         let late = try await harness.failure([.set("c/b", fields(1))], transaction: transaction)
-        #expect(late?.code == .aborted)
-        #expect(try harness.integer("c/a") == 2)
+        expectEqual(late?.code, .aborted)
+        try expectEqual(harness.integer("c/a"), 2)
         try harness.finish()
     }
 
@@ -167,7 +167,7 @@ struct DatabaseDirectoryTests {
                 refusal = error as? RequestError
             }
         }
-        #expect(refusal?.code == .resourceExhausted && made == 9)
+        expect(refusal?.code == .resourceExhausted && made == 9)
         let known = try Self.name("d0")
         let write = CommitRequest(writes: try harness.list([.set("c/a", fields(1))], in: known))
         _ = try await harness.outcome(write).get()
@@ -182,17 +182,17 @@ struct DatabaseDirectoryTests {
             harness.store.noticeTime()
             return harness.store.describeDatabase(known)?.settings?.state == .deleted
         }
-        #expect(harness.store.statistics.databases == 8)
+        expectEqual(harness.store.statistics.databases, 8)
         let more = await #expect(throws: RequestError.self) {
             try await Self.create(harness, try Self.name("more"))
         }
-        #expect(more?.code == .resourceExhausted)
+        expectEqual(more?.code, .resourceExhausted)
         // The name of the deleted one is there to be used again.
         _ = try await harness.outcome(write).get()
-        #expect(harness.store.statistics.databases == 9)
+        expectEqual(harness.store.statistics.databases, 9)
         let bytes = harness.store.statistics.databaseBytes
         let smaller = try harness.crashed { $0.databaseBytesMax = 1 }
-        #expect(smaller.store.statistics.databases == 9 && smaller.store.statistics.databaseBytes == bytes)
+        expect(smaller.store.statistics.databases == 9 && smaller.store.statistics.databaseBytes == bytes)
         _ = try await smaller.outcome(write).get()
         try smaller.finish()
         try harness.finish()

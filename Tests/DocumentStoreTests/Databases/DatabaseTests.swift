@@ -50,29 +50,29 @@ struct DatabaseTests {
         var harness = try StoreHarness()
         let name = try DatabaseName(project: "p", database: "made")
         let other = try DatabaseName(project: "p", database: "other")
-        #expect(harness.store.databaseNames == [])
+        expectEqual(harness.store.databaseNames, [])
         for name in [name, other] {
             try await Self.change(harness, name) { (known) throws(RequestError) in
-                #expect(known == nil)
+                expectNil(known)
                 return DatabaseSettings(state: .created, isProtected: name.database == "made", location: "here")
             }
         }
         let before = try #require(harness.store.describeDatabase(name))
-        #expect(before.exists && before.settings?.isProtected == true && before.settings?.location == "here")
-        #expect(before.createMicroseconds > 0 && before.settings?.updateMicroseconds ?? 0 > before.createMicroseconds)
+        expect(before.exists && before.settings?.isProtected == true && before.settings?.location == "here")
+        expect(before.createMicroseconds > 0 && before.settings?.updateMicroseconds ?? 0 > before.createMicroseconds)
         for isCrash in [true, false] {
             harness = isCrash ? try harness.crashed() : try harness.reopened()
             let after = try #require(harness.store.describeDatabase(name))
-            #expect(after.settings == before.settings && after.createMicroseconds == before.createMicroseconds)
-            #expect(harness.store.databaseNames.map(\.database).sorted() == ["made", "other"])
+            expect(after.settings == before.settings && after.createMicroseconds == before.createMicroseconds)
+            expectEqual(harness.store.databaseNames.map(\.database).sorted(), ["made", "other"])
         }
         let error = await #expect(throws: RequestError.self) {
             try await Self.change(harness, name) { (_) throws(RequestError) in
                 throw RequestError(.failedPrecondition, "no")
             }
         }
-        #expect(error?.code == .failedPrecondition)
-        #expect(harness.store.describeDatabase(name)?.settings == before.settings)
+        expectEqual(error?.code, .failedPrecondition)
+        expectEqual(harness.store.describeDatabase(name)?.settings, before.settings)
         try harness.finish()
     }
 
@@ -84,36 +84,36 @@ struct DatabaseTests {
         let kept = CommitRequest(writes: try harness.list([.set("c/kept", fields(1))], in: other))
         _ = try await harness.outcome(kept).get()
         let transaction = try await harness.begin()
-        #expect(try harness.integer("c/d5", "n", .transaction(transaction)) == 5)
+        try expectEqual(harness.integer("c/d5", "n", .transaction(transaction)), 5)
         let before = TimestampValue(microseconds: Int64(harness.store.currentReadTime))
 
         harness.clock.advance(milliseconds: 10)
         try await Self.delete(harness)
-        #expect(try harness.get("c/d5") == nil)
-        #expect(try harness.ids("c") == [])
-        #expect(try harness.integer("c/d5", "n", .time(before)) == 5)
-        #expect(try harness.ids("c", .all, .time(before)).count == 600)
+        try expectNil(harness.get("c/d5"))
+        try expectEqual(harness.ids("c"), [])
+        try expectEqual(harness.integer("c/d5", "n", .time(before)), 5)
+        try expectEqual(harness.ids("c", .all, .time(before)).count, 600)
         #expect(throws: RequestError.unknownTransaction) { try harness.get("c/d5", .transaction(transaction)) }
         let late = try await harness.failure([.set("c/new", fields(1))], transaction: transaction)
-        #expect(late?.code == .invalidArgument)
+        expectEqual(late?.code, .invalidArgument)
         let refused = try await harness.failure([.set("c/new", fields(1))])
-        #expect(refused?.code == .failedPrecondition)
-        #expect(await #expect(throws: RequestError.self) { try await harness.begin() }?.code == .failedPrecondition)
-        #expect(harness.store.databaseNames == [other])
-        #expect(harness.store.describeDatabase(harness.database)?.isBeingDeleted == true)
+        expectEqual(refused?.code, .failedPrecondition)
+        await expectEqual(#expect(throws: RequestError.self) { try await harness.begin() }?.code, .failedPrecondition)
+        expectEqual(harness.store.databaseNames, [other])
+        expectEqual(harness.store.describeDatabase(harness.database)?.isBeingDeleted, true)
         let again = await #expect(throws: RequestError.self) { try await Self.delete(harness) }
-        #expect(again?.code == .notFound)
+        expectEqual(again?.code, .notFound)
 
         // One step of 256 documents was admitted; the rest is removed after the crash.
         try await eventually("a step is done") { harness.store.statistics.documentsWritten == 601 + 256 }
         let restarted = try harness.crashed { $0.admitsHousekeeping = { _ in true } }
-        #expect(try restarted.get("c/d599") == nil)
+        try expectNil(restarted.get("c/d599"))
         try await Self.waitUntilDeleted(restarted)
-        #expect(try StoreCheck.run(restarted.store).documents == 1)
-        #expect(try restarted.ids("c", .all, .time(before)).count == 600)
-        #expect(restarted.store.databaseNames == [other])
+        try expectEqual(StoreCheck.run(restarted.store).documents, 1)
+        try expectEqual(restarted.ids("c", .all, .time(before)).count, 600)
+        expectEqual(restarted.store.databaseNames, [other])
         let last = try restarted.reopened()
-        #expect(last.store.describeDatabase(last.database)?.settings?.state == .deleted)
+        expectEqual(last.store.describeDatabase(last.database)?.settings?.state, .deleted)
         try last.finish()
         try harness.finish()
     }
@@ -137,9 +137,9 @@ struct DatabaseTests {
         // Each has the thread look for work.
         for _ in 0..<50 {
             harness.store.noticeTime()
-            #expect(try await harness.failure([.set("c/new", fields(1))]) != nil)
+            try await expect(harness.failure([.set("c/new", fields(1))]) != nil)
         }
-        #expect(harness.store.statistics.housekeepingFailures == 1)
+        expectEqual(harness.store.statistics.housekeepingFailures, 1)
         fault.heal()
         try await Self.waitUntilDeleted(harness)
         try harness.finish()
@@ -159,25 +159,25 @@ struct DatabaseTests {
         try await model.declare(IndexDeclaration(indexes: [shape]))
         try await model.waitForIndexes()
         let first = try #require(harness.store.describeDatabase(harness.database))
-        #expect(first.settings == nil && first.exists && first.createMicroseconds > 0)
+        expect(first.settings == nil && first.exists && first.createMicroseconds > 0)
         let reader = harness.store.makeReader()
-        #expect(try reader.readPoint(.latest, in: harness.database).databaseNumber != nil)
+        try expect(reader.readPoint(.latest, in: harness.database).databaseNumber != nil)
         try await Self.delete(harness)
-        #expect(try reader.readPoint(.latest, in: harness.database).databaseNumber == nil)
+        try expectNil(reader.readPoint(.latest, in: harness.database).databaseNumber)
         try await Self.waitUntilDeleted(harness)
-        #expect(harness.store.declaredIndexes(in: harness.database).filter { $0.state != .dropping }.isEmpty)
+        expect(harness.store.declaredIndexes(in: harness.database).filter { $0.state != .dropping }.isEmpty)
 
         harness.clock.advance(milliseconds: 10)
         try await harness.commit([.set("c/again", fields(7))])
-        #expect(try harness.ids("c") == ["again"])
-        #expect(try reader.readPoint(.latest, in: harness.database).databaseNumber != nil)
+        try expectEqual(harness.ids("c"), ["again"])
+        try expect(reader.readPoint(.latest, in: harness.database).databaseNumber != nil)
         let second = try #require(harness.store.describeDatabase(harness.database))
-        #expect(second.settings == nil && second.exists)
-        #expect(second.createMicroseconds > first.createMicroseconds)
+        expect(second.settings == nil && second.exists)
+        expect(second.createMicroseconds > first.createMicroseconds)
         let restarted = try harness.crashed()
-        #expect(try restarted.ids("c") == ["again"])
-        #expect(restarted.store.databaseNames == [restarted.database])
-        #expect(restarted.store.describeDatabase(restarted.database)?.createMicroseconds == second.createMicroseconds)
+        try expectEqual(restarted.ids("c"), ["again"])
+        expectEqual(restarted.store.databaseNames, [restarted.database])
+        expectEqual(restarted.store.describeDatabase(restarted.database)?.createMicroseconds, second.createMicroseconds)
         try restarted.finish()
         try harness.finish()
     }
@@ -207,13 +207,13 @@ struct DatabaseTests {
         }
         let number = try #require(harness.store.databases.number(of: harness.database))
         for time in full {
-            #expect(try harness.ids("c", .all, .time(time)).count == 300)
-            #expect(!harness.store.isHidden(database: number, at: UInt64(time.microseconds)))
+            try expectEqual(harness.ids("c", .all, .time(time)).count, 300)
+            expect(!harness.store.isHidden(database: number, at: UInt64(time.microseconds)))
         }
         for time in empty {
-            #expect(try harness.ids("c", .all, .time(time)) == [])
-            #expect(try harness.get("c/d5", .time(time)) == nil)
-            #expect(harness.store.isHidden(database: number, at: UInt64(time.microseconds)))
+            try expectEqual(harness.ids("c", .all, .time(time)), [])
+            try expectNil(harness.get("c/d5", .time(time)))
+            expect(harness.store.isHidden(database: number, at: UInt64(time.microseconds)))
         }
         try harness.finish()
     }
@@ -229,14 +229,14 @@ struct DatabaseTests {
         try await Self.delete(harness)
         try await Self.waitUntilDeleted(harness)
         _ = try await harness.outcome(write).get()
-        #expect(harness.store.databaseNames == [other])
+        expectEqual(harness.store.databaseNames, [other])
         try harness.finish()
     }
 
     @Test
     func `Damaged settings are found, and read as none`() throws {
         for bytes in [[], [1], [UInt8](repeating: 9, count: 30), [UInt8](repeating: 0, count: 17)] {
-            #expect(DatabaseSettings(bytes.byteSpan) == nil)
+            expectNil(DatabaseSettings(bytes.byteSpan))
             let record = [LogRecord.databaseKind, 1, 0, 0, 0] + bytes
             #expect(throws: StorageError.self) { try DatabaseRecord<DatabaseSettings>(record.byteSpan) }
         }

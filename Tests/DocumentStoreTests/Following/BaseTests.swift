@@ -23,15 +23,15 @@ struct BaseTests {
             try receiver.begin(part.path)
             try base.read(part) { try receiver.append($0) }
         }
-        #expect(receiver.byteCount == base.byteCount)
+        expectEqual(receiver.byteCount, base.byteCount)
         try receiver.complete(source: "source:1") { _ in }
-        #expect(try ReplicaFile.source(in: directory.path(of: "data")) == "source:1")
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["data"])
+        try expectEqual(ReplicaFile.source(in: directory.path(of: "data")), "source:1")
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path), ["data"])
 
         let replica = try StoreHarness(in: directory, clock: source.clock) { $0.leader = "source:1" }
-        #expect(try replica.get("c/a")?.fields == fields(1))
-        #expect(try replica.get("c/b")?.fields == fields(2))
-        #expect(replica.store.timelineStart == source.store.timelineStart)
+        try expectEqual(replica.get("c/a")?.fields, fields(1))
+        try expectEqual(replica.get("c/b")?.fields, fields(2))
+        expectEqual(replica.store.timelineStart, source.store.timelineStart)
         try replica.finish()
         try source.finish()
     }
@@ -41,7 +41,7 @@ struct BaseTests {
         let source = try StoreHarness()
         try await source.commit([.set("c/a", fields(1))])
         let base = try StoreBase(of: source.store)
-        #expect(!base.parts.contains { $0.path.hasPrefix("identity") })
+        expect(!base.parts.contains { $0.path.hasPrefix("identity") })
         let directory = TemporaryDirectory("base-identity")
         let (data, file) = (directory.path(of: "data"), "identity/revocations.json")
         try FileManager.default.createDirectory(atPath: "\(data)/identity", withIntermediateDirectories: true)
@@ -57,12 +57,12 @@ struct BaseTests {
             try base.read(part) { try receiver.append($0) }
         }
         try receiver.complete(source: "source:1") { _ in }
-        #expect(try String(contentsOfFile: "\(data)/\(file)", encoding: .utf8) == "kept")
+        try expectEqual(String(contentsOfFile: "\(data)/\(file)", encoding: .utf8), "kept")
         for name in ["principals.json", "lost+found"] {
-            #expect(FileManager.default.fileExists(atPath: "\(data)/\(name)"), "\(name)")
+            expect(FileManager.default.fileExists(atPath: "\(data)/\(name)"), "\(name)")
         }
         for name in ["PLACES.new", "runs/1.run"] {
-            #expect(!FileManager.default.fileExists(atPath: "\(data)/\(name)"), "\(name)")
+            expect(!FileManager.default.fileExists(atPath: "\(data)/\(name)"), "\(name)")
         }
         try source.finish()
     }
@@ -76,7 +76,7 @@ struct BaseTests {
         #expect(throws: StorageError.self) { try receiver.begin(path) }
         #expect(throws: StorageError.self) { try receiver.append([1]) }
         #expect(throws: StorageError.self) { try receiver.complete(source: "source:1") { _ in } }
-        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "data/FORMAT")))
+        expect(!FileManager.default.fileExists(atPath: directory.path(of: "data/FORMAT")))
     }
 
     /// Receives a base in a directory.
@@ -100,19 +100,19 @@ struct BaseTests {
         try await source.commit([.set("c/a", fields(1))])
         do {
             let base = try StoreBase(of: source.store)
-            #expect(try names(source.directory) == ["data"])
+            try expectEqual(names(source.directory), ["data"])
             let directory = TemporaryDirectory("base-place")
             let receiver = try BaseReceiver(directory: directory.path(of: "data"))
             for part in base.parts {
                 try receiver.begin(part.path)
                 try base.read(part) { try receiver.append($0) }
-                #expect(try names(directory) == ["data"])
+                try expectEqual(names(directory), ["data"])
             }
             try receiver.complete(source: "source:1") { _ in }
-            #expect(try names(directory) == ["data"])
+            try expectEqual(names(directory), ["data"])
         }
         let left = try FileManager.default.contentsOfDirectory(atPath: source.directory.path(of: "data"))
-        #expect(!left.contains { $0.hasPrefix("fork-") }, "\(left)")
+        expect(!left.contains { $0.hasPrefix("fork-") }, "\(left)")
         try source.finish()
     }
 
@@ -146,10 +146,10 @@ struct BaseTests {
             // What was received in part.
             try files.createDirectory(atPath: "\(data)/BASE.new/runs", withIntermediateDirectories: true)
             try BasePlacing.settle(data)
-            #expect(try files.contentsOfDirectory(atPath: data).sorted() == names.sorted(), "\(moment)")
-            #expect(try ReplicaFile.source(in: data) == "source:1", "\(moment)")
+            try expectEqual(files.contentsOfDirectory(atPath: data).sorted(), names.sorted(), "\(moment)")
+            try expectEqual(ReplicaFile.source(in: data), "source:1", "\(moment)")
             let replica = try StoreHarness(in: directory, clock: source.clock) { $0.leader = "source:1" }
-            #expect(try replica.get("c/a")?.fields == fields(1), "\(moment)")
+            try expectEqual(replica.get("c/a")?.fields, fields(1), "\(moment)")
             try replica.finish()
         }
         try BasePlacing.settle(TemporaryDirectory("base-none").path(of: "none"))
@@ -179,10 +179,10 @@ struct BaseTests {
                 try write("of the source", folder, "other.json")
                 try write("after", data, "revocations.json")
             }
-            #expect(contents("\(data)/identity/revocations.json") == "after", "\(hasOwn)")
+            expectEqual(contents("\(data)/identity/revocations.json"), "after", "\(hasOwn)")
             let placed = hasOwn ? "other.json" : "other.json.placed"
-            #expect(contents("\(data)/identity/\(placed)") == "of the source", "\(hasOwn)")
-            #expect(try ReplicaFile.source(in: data) == "source:1")
+            expectEqual(contents("\(data)/identity/\(placed)"), "of the source", "\(hasOwn)")
+            try expectEqual(ReplicaFile.source(in: data), "source:1")
         }
         try source.finish()
     }
@@ -196,8 +196,8 @@ struct BaseTests {
         try receive(base, in: data)
         let number = try ReplicaFile.successor(in: data)
         try receive(base, in: data)
-        #expect(try ReplicaFile.source(in: data) == "source:1")
-        #expect(try ReplicaFile.successor(in: data) == number)
+        try expectEqual(ReplicaFile.source(in: data), "source:1")
+        try expectEqual(ReplicaFile.successor(in: data), number)
         try source.finish()
     }
 
@@ -216,26 +216,26 @@ struct BaseTests {
             return nil
         }
         try EmbeddedEngine.whileUnused(data) { _ in
-            #expect(code { try BasePlacing.settle(data) } == .locked)
-            #expect(code { _ = try BaseReceiver(directory: data) } == .locked)
+            expectEqual(code { try BasePlacing.settle(data) }, .locked)
+            expectEqual(code { _ = try BaseReceiver(directory: data) }, .locked)
         }
-        #expect(try String(contentsOfFile: "\(data)/FORMAT", encoding: .utf8) == "FORMAT")
-        #expect(FileManager.default.fileExists(atPath: "\(data)/BASE.new/FORMAT"))
+        try expectEqual(String(contentsOfFile: "\(data)/FORMAT", encoding: .utf8), "FORMAT")
+        expect(FileManager.default.fileExists(atPath: "\(data)/BASE.new/FORMAT"))
         try BasePlacing.settle(data)
-        #expect(try String(contentsOfFile: "\(data)/FORMAT", encoding: .utf8) == "BASE/FORMAT")
-        #expect(try FileManager.default.contentsOfDirectory(atPath: data).sorted() == ["FORMAT", "LOCK"])
+        try expectEqual(String(contentsOfFile: "\(data)/FORMAT", encoding: .utf8), "BASE/FORMAT")
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: data).sorted(), ["FORMAT", "LOCK"])
         // While a base is received nobody else gets the directory.
         let receiver = try BaseReceiver(directory: data)
-        #expect(code { _ = try BaseReceiver(directory: data) } == .locked)
-        #expect(FileManager.default.fileExists(atPath: receiver.partial))
+        expectEqual(code { _ = try BaseReceiver(directory: data) }, .locked)
+        expect(FileManager.default.fileExists(atPath: receiver.partial))
     }
 
     @Test
     func `A lock alone does not count as a state of a data directory`() throws {
         let directory = TemporaryDirectory("base-lock")
         try EmbeddedEngine.whileUnused(directory.path) { _ in }
-        #expect(try !BasePlacing.hasState(directory.path))
+        try expect(!BasePlacing.hasState(directory.path))
         try Data().write(to: URL(fileURLWithPath: directory.path(of: "TIMELINE")))
-        #expect(try BasePlacing.hasState(directory.path))
+        try expect(BasePlacing.hasState(directory.path))
     }
 }

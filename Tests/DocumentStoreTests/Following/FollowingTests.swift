@@ -147,18 +147,18 @@ struct FollowingTests {
         try await pair.leader.commit([.set("end/x", ["n": 1])])
         try await pair.catchUp()
         let (live, replica) = (pair.leader.store, pair.follower.store)
-        #expect(replica.publishedVersion == live.publishedVersion)
+        expectEqual(replica.publishedVersion, live.publishedVersion)
         let last = live.publishedVersion.microseconds
         let (expected, found) = try (Self.entries(live, at: last), Self.entries(replica, at: last))
-        #expect(expected.count > 50)
-        #expect(found == expected, "seed \(seed)")
+        expect(expected.count > 50)
+        expectEqual(found, expected, "seed \(seed)")
         for version in pair.versions.suffix(30) {
             let then = try Self.entries(live, at: version, from: .documents)
-            #expect(try Self.entries(replica, at: version, from: .documents) == then)
+            try expectEqual(Self.entries(replica, at: version, from: .documents), then)
         }
         let (here, there) = (pair.derived.leader.all, pair.derived.follower.all)
-        #expect(there.count > 100)
-        for (version, hash) in there { #expect(here[version] == hash, "seed \(seed), at version \(version)") }
+        expect(there.count > 100)
+        for (version, hash) in there { expectEqual(here[version], hash, "seed \(seed), at version \(version)") }
         try pair.follower.finish()
         try pair.leader.finish()
     }
@@ -170,15 +170,15 @@ struct FollowingTests {
         let time = clock.nowMicroseconds + 1_000_000
         clock.advance(milliseconds: 1_000)
         follower.store.closeTimes(through: time)
-        #expect(follower.store.lagMicroseconds == 0)
+        expectEqual(follower.store.lagMicroseconds, 0)
         clock.stepBack(milliseconds: 3_600_000)
         // The same time again changes nothing.
         clock.advance(milliseconds: 10_000)
         follower.store.closeTimes(through: time)
         clock.advance(milliseconds: 20_000)
-        #expect(follower.store.lagMicroseconds == 30_000_000)
+        expectEqual(follower.store.lagMicroseconds, 30_000_000)
         follower.store.closeTimes(through: time + 1)
-        #expect(follower.store.lagMicroseconds == 0)
+        expectEqual(follower.store.lagMicroseconds, 0)
         try follower.finish()
     }
 
@@ -190,8 +190,8 @@ struct FollowingTests {
         leader.want(1)
         try await pair.leader.commit([.set("c/a", ["s": .string("xxxx")])])
         try await pair.catchUp()
-        #expect(leader.entries(after: 0, through: .max).count == 1)
-        #expect(follower.difference(from: leader.entries(after: 0, through: .max)) == nil)
+        expectEqual(leader.entries(after: 0, through: .max).count, 1)
+        expectNil(follower.difference(from: leader.entries(after: 0, through: .max)))
         try await pair.leader.commit([.set("c/b", ["s": .string("xxxx")])])
         let differs = pair.leader.store.publishedVersion.microseconds
         try await pair.catchUp { record in
@@ -201,8 +201,8 @@ struct FollowingTests {
         try await pair.leader.commit([.set("c/b", ["s": .string("zz")])])
         try await pair.catchUp()
         let entries = leader.entries(after: 0, through: .max)
-        #expect(entries.count == 3)
-        #expect(follower.difference(from: entries) == differs)
+        expectEqual(entries.count, 3)
+        expectEqual(follower.difference(from: entries), differs)
     }
 
     @Test(arguments: CaseShare.of(UInt64(50)..<54, 2))
@@ -219,10 +219,10 @@ struct FollowingTests {
         let middle = first + (last - first) / 2
         for (start, end) in [(first, middle), (middle + 1, last), (first, last)] {
             let hashes = leader.derivedSpaces.group(from: start, through: end)
-            #expect(hashes.count > 9)
-            #expect(follower.derivedSpaces.group(from: start, through: end) == hashes, "seed \(seed)")
+            expect(hashes.count > 9)
+            expectEqual(follower.derivedSpaces.group(from: start, through: end), hashes, "seed \(seed)")
         }
-        #expect(leader.derivedSpaces.group(from: 0, through: last).isEmpty)
+        expect(leader.derivedSpaces.group(from: 0, through: last).isEmpty)
         try await pair.leader.commit([.set("a/1", ["n": .string("xxxx")])])
         try await pair.catchUp { record in
             guard let start = record.firstIndex(of: UInt8(ascii: "x")) else { return }
@@ -233,9 +233,9 @@ struct FollowingTests {
             leader.derivedSpaces.group(from: last + 1, through: end),
             follower.derivedSpaces.group(from: last + 1, through: end)
         )
-        #expect(DerivedSpaces.difference(here, there) == "documents")
-        #expect(DerivedSpaces.difference(here, here) == nil)
-        #expect(DerivedSpaces.difference(here, []) == nil)
+        expectEqual(DerivedSpaces.difference(here, there), "documents")
+        expectNil(DerivedSpaces.difference(here, here))
+        expectNil(DerivedSpaces.difference(here, []))
     }
 
     @Test
@@ -254,17 +254,17 @@ struct FollowingTests {
         try await pair.leader.commit([.set("c/a", ["t": "some words"])])
         try await pair.catchUp()
         let entries = leader.replication.derived.entries(after: before, through: .max)
-        #expect(entries.count == 1)
-        #expect(follower.replication.derived.difference(from: entries) == nil)
+        expectEqual(entries.count, 1)
+        expectNil(follower.replication.derived.difference(from: entries))
         let end = leader.publishedVersion.microseconds
         let here = leader.replication.derivedSpaces.group(from: before + 1, through: end)
         let there = follower.replication.derivedSpaces.group(from: before + 1, through: end)
-        #expect(here.count > 9)
-        #expect(DerivedSpaces.difference(here, there) == nil)
+        expect(here.count > 9)
+        expectNil(DerivedSpaces.difference(here, there))
         for (harness, count) in [(pair.leader, 1), (pair.follower, 0)] {
             let reader = harness.store.makeReader()
             let source = try StoreSource(reader, at: try harness.readPoint(reader, .latest), filter: nil)
-            #expect(source.searchIndexes(of: Array("c".utf8)).count == count)
+            expectEqual(source.searchIndexes(of: Array("c".utf8)).count, count)
         }
     }
 
@@ -274,23 +274,23 @@ struct FollowingTests {
         try await pair.leader.commit([.set("c/a", fields(1))])
         try await pair.catchUp()
         let refusal = try #require(try await pair.follower.failure([.set("c/a", fields(2))]))
-        #expect(refusal.code == .failedPrecondition)
-        #expect(refusal.message.contains("leader:1"))
-        #expect(try pair.follower.get("c/a")?.fields == fields(1))
+        expectEqual(refusal.code, .failedPrecondition)
+        expect(refusal.message.contains("leader:1"))
+        try expectEqual(pair.follower.get("c/a")?.fields, fields(1))
 
         // A time that the leader has not closed is waited for.
         pair.leader.clock.advance(milliseconds: 1_000)
         let time = pair.leader.clock.nowMicroseconds
         let selector = ReadSelector.time(TimestampValue(microseconds: Int64(time)))
-        #expect(try pair.follower.store.mustWait(for: selector))
-        #expect(pair.follower.store.currentReadTime < time)
+        try expect(pair.follower.store.mustWait(for: selector))
+        expect(pair.follower.store.currentReadTime < time)
         let isReady = SharedFlag()
         pair.follower.store.prepareRead(selector, locking: []) { _ in isReady.set() }
-        #expect(!isReady.isSet)
+        expect(!isReady.isSet)
         try await pair.catchUp()
-        #expect(pair.follower.store.currentReadTime >= time)
-        #expect(isReady.isSet)
-        #expect(try !pair.follower.store.mustWait(for: selector))
+        expect(pair.follower.store.currentReadTime >= time)
+        expect(isReady.isSet)
+        try expect(!pair.follower.store.mustWait(for: selector))
         try pair.follower.finish()
         try pair.leader.finish()
     }
@@ -315,7 +315,7 @@ struct FollowingTests {
                 seen.append("\(String(repairingUTF8: $0.path)) \($0.existedBefore) \($0.existsAfter)")
             }
         }
-        #expect(seen == ["c/a true true", "c/d false true"])
+        expectEqual(seen, ["c/a true true", "c/d false true"])
         try pair.follower.finish()
         try pair.leader.finish()
     }
@@ -334,10 +334,10 @@ struct FollowingTests {
             store.follow(sent) { continuation.resume(returning: $0) }
         }
         #expect(throws: RequestError.self) { try outcome.get() }
-        #expect(pair.follower.store.publishedVersion == before)
+        expectEqual(pair.follower.store.publishedVersion, before)
         try await pair.leader.commit([.set("c/a", fields(2))])
         try await pair.catchUp()
-        #expect(try pair.follower.get("c/a")?.fields == fields(2))
+        try expectEqual(pair.follower.get("c/a")?.fields, fields(2))
         try pair.follower.finish()
         try pair.leader.finish()
     }

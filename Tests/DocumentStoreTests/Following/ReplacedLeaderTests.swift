@@ -32,29 +32,29 @@ struct ReplacedLeaderTests {
     @Test(arguments: [false, true])
     func `It answers no read of the newest state`(knowsSuccessor: Bool) async throws {
         let harness = try await leader()
-        #expect(try harness.integer("c/x") == 1)
+        try expectEqual(harness.integer("c/x"), 1)
         _ = try await harness.begin(.readOnly(readTime: nil))
         lease.update { $0 = false }
         if knowsSuccessor { harness.store.follow(leader: "successor:1") }
-        #expect(try await code { _ = try harness.get("c/x") } == .unavailable)
-        #expect(try await code { _ = try await harness.begin(.readOnly(readTime: nil)) } == .unavailable)
-        #expect(harness.store.strictReadRefusal?.code == .unavailable)
+        try await expectEqual(code { _ = try harness.get("c/x") }, .unavailable)
+        try await expectEqual(code { _ = try await harness.begin(.readOnly(readTime: nil)) }, .unavailable)
+        expectEqual(harness.store.strictReadRefusal?.code, .unavailable)
         try harness.finish()
     }
 
     @Test
     func `It reports nothing that the log need not take`() async throws {
         let harness = try await leader()
-        #expect(try await harness.failure([.delete("c/none")]) == nil)
-        #expect(try await harness.failure([.set("c/x", ["n": 2], .exists(false))])?.code == .alreadyExists)
+        try await expectNil(harness.failure([.delete("c/none")]))
+        try await expectEqual(harness.failure([.set("c/x", ["n": 2], .exists(false))])?.code, .alreadyExists)
         lease.update { $0 = false }
         // A successor may have made the document that is missing here, and deleted the one that is here.
-        #expect(try await harness.failure([.delete("c/none")])?.code == .unavailable)
-        #expect(try await harness.failure([.set("c/x", ["n": 2], .exists(false))])?.code == .unavailable)
+        try await expectEqual(harness.failure([.delete("c/none")])?.code, .unavailable)
+        try await expectEqual(harness.failure([.set("c/x", ["n": 2], .exists(false))])?.code, .unavailable)
         // What changes something is decided by the log.
-        #expect(try await harness.failure([.set("c/x", ["n": 2])]) == nil)
+        try await expectNil(harness.failure([.set("c/x", ["n": 2])]))
         lease.update { $0 = true }
-        #expect(try harness.integer("c/x") == 2)
+        try expectEqual(harness.integer("c/x"), 2)
         try harness.finish()
     }
 
@@ -68,16 +68,16 @@ struct ReplacedLeaderTests {
         store.follow(leader: "successor:1")
         let outcome = Monitor<Result<Void, RequestError>?>(nil)
         store.whenVisible(later) { result in outcome.update { $0 = result } }
-        #expect(outcome.withLock { $0 } == nil)
-        #expect(store.currentReadTime < later)
+        expectNil(outcome.withLock { $0 })
+        expect(store.currentReadTime < later)
         let after = TimestampValue(microseconds: Int64(later))
-        #expect(try store.mustWait(for: .time(after)))
+        try expect(store.mustWait(for: .time(after)))
         // What was visible stays so.
         let visible = Monitor<Result<Void, RequestError>?>(nil)
         store.whenVisible(published) { result in visible.update { $0 = result } }
         try visible.wait { $0 }.get()
         let before = TimestampValue(microseconds: Int64(published))
-        #expect(try harness.integer("c/x", "n", .time(before)) == 1)
+        try expectEqual(harness.integer("c/x", "n", .time(before)), 1)
         try harness.finish()
         #expect(throws: RequestError.self) { try outcome.wait { $0 }.get() }
     }
@@ -95,20 +95,20 @@ struct ReplacedLeaderTests {
             return try outcome.wait { $0 }.get().microseconds
         }
         let last = try stepDown(for: 7)
-        #expect(last > given && store.publishedVersion.microseconds == last)
+        expect(last > given && store.publishedVersion.microseconds == last)
         // The replica commits from here on.
         harness.clock.advance(milliseconds: 60_000)
-        #expect(store.currentReadTime == last)
-        #expect(try stepDown(for: 7) == last)
+        expectEqual(store.currentReadTime, last)
+        try expectEqual(stepDown(for: 7), last)
         for other: UInt64 in [0, 8] {
             let refusal = #expect(throws: RequestError.self) { try stepDown(for: other) }
-            #expect(refusal?.code == .failedPrecondition)
+            expectEqual(refusal?.code, .failedPrecondition)
         }
         let transaction = try await harness.begin(.readOnly(readTime: nil))
-        #expect(transaction.readTime == TimestampValue(microseconds: Int64(last)))
-        #expect(try store.mustWait(for: .time(TimestampValue(microseconds: Int64(last) + 1))))
-        #expect(try harness.integer("c/x") == 1)
-        #expect(try await harness.failure([.set("c/x", ["n": 2])])?.code == .failedPrecondition)
+        expectEqual(transaction.readTime, TimestampValue(microseconds: Int64(last)))
+        try expect(store.mustWait(for: .time(TimestampValue(microseconds: Int64(last) + 1))))
+        try expectEqual(harness.integer("c/x"), 1)
+        try await expectEqual(harness.failure([.set("c/x", ["n": 2])])?.code, .failedPrecondition)
         try harness.finish()
     }
 
@@ -130,18 +130,18 @@ struct ReplacedLeaderTests {
         var left = names[...]
         var refusal: RequestError?
         while refusal == nil, let name = left.popFirst() { refusal = try await harness.failure([.delete(name)]) }
-        #expect(refusal?.code == .resourceExhausted)
+        expectEqual(refusal?.code, .resourceExhausted)
         let outcome = Monitor<Result<CommitVersion, RequestError>?>(nil)
         store.stepDown(for: 7) { result in outcome.update { $0 = result } }
         let failure = #expect(throws: RequestError.self) { try outcome.wait { $0 }.get() }
-        #expect(failure?.code == .resourceExhausted)
+        expectEqual(failure?.code, .resourceExhausted)
 
         fault.heal()
         // The engine looks for space again now and then.
         try await eventually("it takes writes") { try await harness.failure([.set("c/x", ["n": 2])]) == nil }
         harness.clock.advance(milliseconds: 1_000)
-        #expect(store.currentReadTime > store.publishedVersion.microseconds)
-        #expect(try harness.integer("c/x") == 2)
+        expect(store.currentReadTime > store.publishedVersion.microseconds)
+        try expectEqual(harness.integer("c/x"), 2)
         try harness.finish()
     }
 }

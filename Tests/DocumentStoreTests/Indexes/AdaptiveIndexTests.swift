@@ -89,7 +89,7 @@ struct AdaptiveIndexTests {
 
     private static func entries(_ model: IndexedModel) throws -> Int {
         let report = try StoreCheck.run(model.harness.store)
-        #expect(report.problems == [])
+        expectEqual(report.problems, [])
         return report.indexEntries
     }
 
@@ -99,65 +99,64 @@ struct AdaptiveIndexTests {
     {
         var model = try await Self.model(.adaptive)
         let query = try Self.equality()
-        #expect(try Self.entries(model) == 0)
+        try expectEqual(Self.entries(model), 0)
         let before = model.harness.clock.nowMicroseconds
-        #expect(
-            try Self.missing(query, model) == ["Missing index c (a): not requested, 0 of 4000 documents read in vain"])
+        try expectEqual(
+            Self.missing(query, model), ["Missing index c (a): not requested, 0 of 4000 documents read in vain"])
         // 2,970 of 3,000 documents are read in vain.
-        #expect(try Self.run(query, model).scanned == Self.documentCount)
-        #expect(
-            try Self.missing(query, model) == [
-                "Missing index c (a): not requested, 2970 of 4000 documents read in vain"
-            ])
-        #expect(try Self.run(query, model).scanned == Self.documentCount)
-        #expect(try Self.missing(query, model) == ["Missing index c (a): requested"])
+        try expectEqual(Self.run(query, model).scanned, Self.documentCount)
+        try expectEqual(
+            Self.missing(query, model), ["Missing index c (a): not requested, 2970 of 4000 documents read in vain"])
+        try expectEqual(Self.run(query, model).scanned, Self.documentCount)
+        try expectEqual(Self.missing(query, model), ["Missing index c (a): requested"])
         try await Self.passing("the index is used", model) { try Self.run(query, model).scanned == 30 }
-        #expect(try Self.missing(query, model) == [])
-        #expect(try Self.run(query, model).ids == NaiveQuery.results(query, parent: "", of: Self.documents).map(\.path))
-        #expect(try Self.entries(model) == Self.documentCount)
-        #expect(model.listing == ["READY"])
+        try expectEqual(Self.missing(query, model), [])
+        try expectEqual(
+            Self.run(query, model).ids, NaiveQuery.results(query, parent: "", of: Self.documents).map(\.path))
+        try expectEqual(Self.entries(model), Self.documentCount)
+        expectEqual(model.listing, ["READY"])
         try await Self.passing("the index is noted", model) { model.harness.store.statistics.adaptiveIndexes.made == 1 }
-        #expect(model.harness.store.takeIndexEvents().map(\.change) == [.requested, .made])
+        expectEqual(model.harness.store.takeIndexEvents().map(\.change), [.requested, .made])
         // The past has no entries.
         let (old, tree, scanned, _) = try model.run(
             query, parent: "", options: QueryOptions(), pageSize: 1_000,
             at: .time(TimestampValue(microseconds: Int64(before))))
-        #expect(old.count == 30 && scanned == Self.documentCount, "\(tree)")
+        expect(old.count == 30 && scanned == Self.documentCount, "\(tree)")
 
         model = IndexedModel(try model.harness.reopened())
-        #expect(try Self.run(query, model).scanned == 30)
+        try expectEqual(Self.run(query, model).scanned, 30)
         // Used within the time, it stays; then it goes.
         Self.pass(seconds: 6 * 86_400, model)
-        #expect(try Self.run(query, model).scanned == 30)
+        try expectEqual(Self.run(query, model).scanned, 30)
         try await Self.passing("the use is stored", model) { model.harness.store.indexState.changes >= 2 }
         Self.pass(seconds: 6 * 86_400, model)
         try await Self.passing("a round passes", model) { true }
-        #expect(model.listing == ["READY"])
+        expectEqual(model.listing, ["READY"])
         Self.pass(seconds: 2 * 86_400, model)
         try await Self.passing("the index is dropped", model) {
             model.harness.store.indexState.current.groups.all.isEmpty
         }
         try await eventually("the removal is published") { try Self.entries(model) == 0 }
-        #expect(model.listing == [])
-        #expect(try Self.run(query, model).scanned == Self.documentCount)
-        #expect(model.harness.store.takeIndexEvents().map(\.change) == [.dropped])
+        expectEqual(model.listing, [])
+        try expectEqual(Self.run(query, model).scanned, Self.documentCount)
+        expectEqual(model.harness.store.takeIndexEvents().map(\.change), [.dropped])
         try model.harness.finish()
     }
 
     @Test
     func `Using an index commits nothing, until its last use is an hour younger than the stored one`() async throws {
         let model = try await Self.model(.adaptive)
-        for _ in 0..<2 { #expect(try Self.run(Self.order(), model).scanned == Self.documentCount) }
+        for _ in 0..<2 { try expectEqual(Self.run(Self.order(), model).scanned, Self.documentCount) }
         try await Self.passing("the index is used", model) { try Self.run(Self.order(), model).scanned == 5 }
         let changes = model.harness.store.indexState.changes
         for _ in 0..<300 {
-            #expect(try Self.run(Self.order(), model).scanned == 5)
+            try expectEqual(Self.run(Self.order(), model).scanned, 5)
             Self.pass(seconds: 10, model)
         }
         try await model.harness.commit([.set("e/x", ["z": 1])])
-        #expect(model.harness.store.indexState.changes == changes)
+        expectEqual(model.harness.store.indexState.changes, changes)
         Self.pass(seconds: 900, model)
-        #expect(try Self.run(Self.order(), model).scanned == 5)
+        try expectEqual(Self.run(Self.order(), model).scanned, 5)
         try await Self.passing("the use is stored", model) { model.harness.store.indexState.changes == changes + 1 }
         try model.harness.finish()
     }
@@ -180,18 +179,18 @@ struct AdaptiveIndexTests {
         }
         while !isAdaptive() { try await takeStep() }
         let query = try Self.equality()
-        for _ in 0..<2 { #expect(try Self.run(query, model).scanned == Self.documentCount) }
+        for _ in 0..<2 { try expectEqual(Self.run(query, model).scanned, Self.documentCount) }
         let line = "Missing index c (a): being built, 1024 documents visited"
         while try Self.missing(query, model) != [line] { try await takeStep() }
-        #expect(try Self.run(query, model).scanned == Self.documentCount)
+        try expectEqual(Self.run(query, model).scanned, Self.documentCount)
         try await model.harness.commit([.set("c/d2900", ["a": 3]), .set("c/d3", ["a": 4]), .delete("c/d103")])
-        #expect(model.listing == ["BUILDING"])
+        expectEqual(model.listing, ["BUILDING"])
         let crashed = try model.harness.crashed { $0.admitsHousekeeping = { _ in true } }
         model.harness.store.close()
         let after = IndexedModel(crashed)
         try await Self.passing("the index is used", after) { try Self.run(query, after).scanned == 29 }
-        #expect(try Self.run(query, after).ids.contains("c/d2900"))
-        #expect(try Self.entries(after) == Self.documentCount - 1)
+        try expect(Self.run(query, after).ids.contains("c/d2900"))
+        try expectEqual(Self.entries(after), Self.documentCount - 1)
         try after.harness.finish()
     }
 
@@ -202,7 +201,7 @@ struct AdaptiveIndexTests {
         var model = try await Self.model(.on)
         let all = try Self.entries(model)
         // a, b, m, m.x, two elements.
-        #expect(all == 6 * Self.documentCount)
+        expectEqual(all, 6 * Self.documentCount)
         model.harness.store.close()
         let configuration = model.harness.configuration
         func reopened(_ mode: AutomaticIndexes) throws -> IndexedModel {
@@ -217,26 +216,26 @@ struct AdaptiveIndexTests {
             model.harness.store.indexState.current.groups.common.allKeptSince != nil
         }
         // Before the first query, whose use is listed too when it is stored.
-        #expect(model.listing.count == 1)
-        #expect(try Self.run(Self.equality(), model).scanned == 30)
-        #expect(try Self.entries(model) == all)
+        expectEqual(model.listing.count, 1)
+        try expectEqual(Self.run(Self.equality(), model).scanned, 30)
+        try expectEqual(Self.entries(model), all)
         try await Self.passing("the use is stored", model) {
             !model.harness.store.indexState.current.groups.all.isEmpty
         }
         model.harness.store.close()
         model = try reopened(.adaptive)
         Self.pass(seconds: 6 * 86_400, model)
-        #expect(try Self.run(Self.equality(), model).scanned == 30)
+        try expectEqual(Self.run(Self.equality(), model).scanned, 30)
         try await Self.passing("the later use is stored", model) { model.harness.store.indexState.changes >= 2 }
-        #expect(try Self.entries(model) == all)
+        try expectEqual(Self.entries(model), all)
         Self.pass(seconds: 86_400, model)
         try await Self.passing("the entries of other fields are gone", model) {
             let states = model.harness.store.indexState.current
             return states.groups.common.allKeptSince == nil && !states.hasWork
         }
         try await eventually("the removal is published") { try Self.entries(model) == Self.documentCount }
-        #expect(try Self.run(Self.equality(), model).scanned == 30)
-        #expect(try Self.run(Self.order(), model).scanned == Self.documentCount)
+        try expectEqual(Self.run(Self.equality(), model).scanned, 30)
+        try expectEqual(Self.run(Self.order(), model).scanned, Self.documentCount)
         // Back to on: the index that exists is used throughout.
         model.harness.store.close()
         model = try reopened(.on)
@@ -245,10 +244,10 @@ struct AdaptiveIndexTests {
         }
         Self.pass(seconds: 1, model)
         try await model.harness.commit([.delete("other/nothing")])
-        #expect(try Self.run(Self.equality(), model).scanned == 30)
+        try expectEqual(Self.run(Self.equality(), model).scanned, 30)
         try await Self.passing("every field has entries", model) { try Self.run(Self.order(), model).scanned == 5 }
         try await eventually("the walks are over") { !model.harness.store.indexState.hasWork }
-        #expect(try Self.entries(model) == all)
+        try expectEqual(Self.entries(model), all)
         // Off gives them up; adaptive begins with none.
         model.harness.store.close()
         model = try reopened(.off)
@@ -258,15 +257,15 @@ struct AdaptiveIndexTests {
         try await eventually("the mode is adaptive") {
             model.harness.store.indexState.current.automatic.phase == .complete
         }
-        #expect(try Self.entries(model) == 0)
-        #expect(try Self.run(Self.equality(), model).scanned == Self.documentCount)
+        try expectEqual(Self.entries(model), 0)
+        try expectEqual(Self.run(Self.equality(), model).scanned, Self.documentCount)
         try model.harness.finish()
     }
 
     @Test
     func `A query that is open while its index is dropped, or made, returns what it began with`() async throws {
         let model = try await Self.model(.adaptive)
-        for _ in 0..<2 { #expect(try Self.run(Self.equality(), model).scanned == Self.documentCount) }
+        for _ in 0..<2 { try expectEqual(Self.run(Self.equality(), model).scanned, Self.documentCount) }
         try await Self.passing("the index is used", model) { try Self.run(Self.equality(), model).scanned == 30 }
         let expected = NaiveQuery.results(try Self.equality(), parent: "", of: Self.documents).map(\.path)
         var byIndex = try OpenQuery(Self.equality(), model)
@@ -274,8 +273,8 @@ struct AdaptiveIndexTests {
         scan.filter = .field(try FieldPath("m.x"), .arrayContains, EncodedValue(.string("all")))
         let scanned = NaiveQuery.results(scan, parent: "", of: Self.documents).map(\.path)
         var byScan = try OpenQuery(scan, model)
-        #expect(try byIndex.next(10) == Array(expected[..<10]))
-        #expect(try byScan.next(10) == Array(scanned[..<10]))
+        try expectEqual(byIndex.next(10), Array(expected[..<10]))
+        try expectEqual(byScan.next(10), Array(scanned[..<10]))
         // What is open does not see this.
         try await model.harness.commit([.delete("c/d2903"), .set("c/d0", ["a": 3, "b": 9_999])])
         for _ in 0..<2 { _ = try Self.run(Self.order(), model) }
@@ -286,9 +285,9 @@ struct AdaptiveIndexTests {
             return scanned == 5 && indexes.map { "\($0.index.field)" } == ["b"]
         }
         try model.harness.store.checkpoint()
-        #expect(try byIndex.next(10) == Array(expected[10..<20]))
-        #expect(try byIndex.next(100) == Array(expected[20...]))
-        #expect(try byScan.next(5_000) == Array(scanned[10...]))
+        try expectEqual(byIndex.next(10), Array(expected[10..<20]))
+        try expectEqual(byIndex.next(100), Array(expected[20...]))
+        try expectEqual(byScan.next(5_000), Array(scanned[10...]))
         try model.harness.finish()
     }
 
@@ -324,7 +323,7 @@ struct AdaptiveIndexTests {
     @Test
     func `A tool that opens the directory leaves its mode as it is`() async throws {
         let model = try await Self.model(.adaptive)
-        for _ in 0..<2 { #expect(try Self.run(Self.equality(), model).scanned == Self.documentCount) }
+        for _ in 0..<2 { try expectEqual(Self.run(Self.equality(), model).scanned, Self.documentCount) }
         try await Self.passing("the index is used", model) { try Self.run(Self.equality(), model).scanned == 30 }
         model.harness.store.close()
         let configuration = model.harness.configuration
@@ -334,9 +333,9 @@ struct AdaptiveIndexTests {
                 $0.automaticIndexes = .unchanged
             })
         try await tool.harness.commit([.set("c/new", ["a": 3, "b": 1])])
-        #expect(try Self.run(Self.equality(), tool).scanned == 31)
-        #expect(try Self.entries(tool) == Self.documentCount + 1)
-        #expect(tool.listing == ["READY"])
+        try expectEqual(Self.run(Self.equality(), tool).scanned, 31)
+        try expectEqual(Self.entries(tool), Self.documentCount + 1)
+        expectEqual(tool.listing, ["READY"])
         try tool.harness.finish()
     }
 
@@ -349,17 +348,17 @@ struct AdaptiveIndexTests {
                 FieldOverride(collectionID: "c", field: try FieldPath("b"), indexes: [.ascending]),
             ]))
         try await model.waitForIndexes()
-        #expect(try Self.entries(model) == Self.documentCount)
-        #expect(try Self.run(Self.order(), model).scanned == 5)
-        for _ in 0..<3 { #expect(try Self.run(Self.equality(), model).scanned == Self.documentCount) }
-        #expect(try Self.missing(Self.equality(), model) == [])
+        try expectEqual(Self.entries(model), Self.documentCount)
+        try expectEqual(Self.run(Self.order(), model).scanned, 5)
+        for _ in 0..<3 { try expectEqual(Self.run(Self.equality(), model).scanned, Self.documentCount) }
+        try expectEqual(Self.missing(Self.equality(), model), [])
         Self.pass(seconds: 30 * 86_400, model)
         try await Self.passing("rounds pass", model) { true }
-        #expect(try Self.entries(model) == Self.documentCount)
+        try expectEqual(Self.entries(model), Self.documentCount)
         try await model.declare(IndexDeclaration())
         try await model.waitForIndexes()
-        #expect(try Self.entries(model) == 0)
-        for _ in 0..<2 { #expect(try Self.run(Self.equality(), model).scanned == Self.documentCount) }
+        try expectEqual(Self.entries(model), 0)
+        for _ in 0..<2 { try expectEqual(Self.run(Self.equality(), model).scanned, Self.documentCount) }
         try await Self.passing("the index is used", model) { try Self.run(Self.equality(), model).scanned == 30 }
         // A declaration for all fields takes the index away.
         try await model.declare(
@@ -374,14 +373,14 @@ struct AdaptiveIndexTests {
         let model = try await Self.model(.adaptive)
         var query = StructuredQuery(from: [CollectionSelector(collectionID: "c", allDescendants: true)])
         query.filter = .field(try FieldPath("m.x"), .arrayContains, EncodedValue(.integer(7)))
-        for _ in 0..<2 { #expect(try model.count(query, parent: "").scanned == Self.documentCount) }
-        #expect(try Self.missing(query, model) == ["Missing index c (m.x CONTAINS): requested"])
+        for _ in 0..<2 { try expectEqual(model.count(query, parent: "").scanned, Self.documentCount) }
+        try expectEqual(Self.missing(query, model), ["Missing index c (m.x CONTAINS): requested"])
         try await Self.passing("the index is used", model) {
             let (count, scanned) = try model.count(query, parent: "")
             return count == 60 && scanned == 0
         }
         // The array has two elements; the array as a whole and the map around it have no entries.
-        #expect(try Self.entries(model) == 2 * Self.documentCount)
+        try expectEqual(Self.entries(model), 2 * Self.documentCount)
         try model.harness.finish()
     }
 }

@@ -72,7 +72,7 @@ struct AdaptiveModelTests {
                     try await model.harness.commit([.delete("other/nothing")])
                 }
             }
-            #expect(try StoreCheck.run(model.harness.store).problems == [], "seed \(seed), round \(round)")
+            try expectEqual(StoreCheck.run(model.harness.store).problems, [], "seed \(seed), round \(round)")
             made += model.harness.store.statistics.adaptiveIndexes.made
             if random.random.generator.oneIn(2) { try model.harness.store.checkpoint() }
             // The next process: after a crash, or after a close.
@@ -82,14 +82,14 @@ struct AdaptiveModelTests {
             gate = HousekeepingGate(seed: seed &+ UInt64(round) &* 1_000)
             let (documents, past) = (model.documents, model.past)
             let next = try model.harness.crashed { [mode, gate] in Self.configure(&$0, mode, gate) }
-            #expect(try StoreCheck.run(next.store).problems == [], "seed \(seed), after round \(round)")
+            try expectEqual(StoreCheck.run(next.store).problems, [], "seed \(seed), after round \(round)")
             model.harness.store.close()
             model = IndexedModel(next)
             (model.documents, model.past) = (documents, past)
         }
         try model.harness.finish()
         print("seed \(seed): \(made) indexes made, \(used) queries used them")
-        #expect(made > 0 && used > 0, "seed \(seed)")
+        expect(made > 0 && used > 0, "seed \(seed)")
     }
 
     /// Compares a random query with the naive evaluator, now and in the past.
@@ -102,24 +102,24 @@ struct AdaptiveModelTests {
         let pageSize = random.random.generator.pick([1, 2, 1000])
         let (found, tree, _, _) = try model.run(query, parent: parent, options: options, pageSize: pageSize)
         let expected = NaiveQuery.results(query, parent: parent, of: Array(model.documents.values))
-        #expect(
+        expect(
             found.map(\.path) == expected.map(\.path) && found.map(\.fields) == expected.map(\.fields),
             "\(place), plan:\n\(tree)\nfound \(found.map(\.path)), not \(expected.map(\.path))")
         var bare = query
         bare.select = nil
-        #expect(
-            try model.count(bare, parent: parent).count
-                == Int64(NaiveQuery.results(bare, parent: parent, of: Array(model.documents.values)).count),
+        try expectEqual(
+            model.count(bare, parent: parent).count,
+            Int64(NaiveQuery.results(bare, parent: parent, of: Array(model.documents.values)).count),
             "\(place), count of plan:\n\(tree)")
         if let (found, expected) = try model.randomTotals(query, parent: parent, &random) {
-            #expect(found == expected, "\(place), totals of:\n\(tree)")
+            expectEqual(found, expected, "\(place), totals of:\n\(tree)")
         }
         let then = random.random.generator.pick(model.past)
         let (before, plan, _, _) = try model.run(
             query, parent: parent, options: options, pageSize: pageSize,
             at: .time(TimestampValue(microseconds: Int64(then.microseconds))))
         let old = NaiveQuery.results(query, parent: parent, of: Array(then.documents.values))
-        #expect(before.map(\.path) == old.map(\.path), "\(place), in the past:\n\(plan)")
+        expectEqual(before.map(\.path), old.map(\.path), "\(place), in the past:\n\(plan)")
         return tree.contains("IndexScan") ? 1 : 0
     }
 }

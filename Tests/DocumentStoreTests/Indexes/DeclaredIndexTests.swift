@@ -39,7 +39,7 @@ struct DeclaredIndexTests {
                 let pageSize = random.random.generator.pick([1, 2, 1000])
                 let (found, tree, _, _) = try model.run(query, parent: parent, options: options, pageSize: pageSize)
                 let expected = NaiveQuery.results(query, parent: parent, of: more)
-                #expect(
+                expect(
                     found.map(\.path) == expected.map(\.path) && found.map(\.fields) == expected.map(\.fields),
                     """
                     seed \(seed), round \(round), plan:
@@ -47,9 +47,9 @@ struct DeclaredIndexTests {
                     found \(found.map(\.path)), not \(expected.map(\.path))
                     """)
                 let (count, _) = try model.count(query, parent: parent)
-                #expect(count == Int64(expected.count), "seed \(seed), round \(round), count of plan:\n\(tree)")
+                expectEqual(count, Int64(expected.count), "seed \(seed), round \(round), count of plan:\n\(tree)")
                 if let (found, expected) = try model.randomTotals(query, parent: parent, &random) {
-                    #expect(found == expected, "seed \(seed), round \(round), totals of:\n\(tree)")
+                    expectEqual(found, expected, "seed \(seed), round \(round), totals of:\n\(tree)")
                 }
                 if model.shapes.contains(where: { tree.contains($0.properties) }) { used += 1 }
                 let then = random.random.generator.pick(model.past)
@@ -57,10 +57,10 @@ struct DeclaredIndexTests {
                     query, parent: parent, options: options, pageSize: pageSize,
                     at: .time(TimestampValue(microseconds: Int64(then.microseconds))))
                 let old = NaiveQuery.results(query, parent: parent, of: Array(then.documents.values))
-                #expect(before.map(\.path) == old.map(\.path), "seed \(seed), round \(round), in the past:\n\(plan)")
+                expectEqual(before.map(\.path), old.map(\.path), "seed \(seed), round \(round), in the past:\n\(plan)")
             }
         }
-        #expect(used > 0, "seed \(seed): no query went through a declared index")
+        expect(used > 0, "seed \(seed): no query went through a declared index")
         let crashed = try model.harness.crashed()
         try crashed.finish()
         try model.harness.finish()
@@ -84,7 +84,7 @@ struct DeclaredIndexTests {
             .field(field, .arrayContains, EncodedValue(.integer(7))),
             .field(.documentName, .lessThan, EncodedValue(.reference("\(testRoot)/c/3"))),
         ])
-        #expect(try model.count(query, parent: "").count == 4)
+        try expectEqual(model.count(query, parent: "").count, 4)
         try model.harness.finish()
     }
 
@@ -110,23 +110,23 @@ struct DeclaredIndexTests {
         try await model.declare([shape])
         // The state at opening, that of a new store, the declaration, four steps.
         try await eventually("four steps are done") { model.harness.store.indexState.changes >= 7 }
-        #expect(model.harness.store.declaredIndexes(in: model.harness.database).map(\.state) == [.building])
+        expectEqual(model.harness.store.declaredIndexes(in: model.harness.database).map(\.state), [.building])
         // 952 documents are to be visited.
         try model.harness.store.checkpoint()
         let left = model.harness.store.indexWorkLeft(in: model.harness.database)
-        #expect((700...1_200).contains(left), "\(left)")
+        expect((700...1_200).contains(left), "\(left)")
         try await model.harness.commit([.set("c/d2900", ["a": 3, "b": 9_999]), .delete("c/d3")])
         let crashed = try model.harness.crashed { $0.admitsHousekeeping = { _ in true } }
         try await eventually("the index is ready after the crash") {
             crashed.store.declaredIndexes(in: crashed.database).allSatisfy { $0.state == .ready }
         }
-        #expect(crashed.store.declaredIndexes(in: crashed.database).map(\.shape) == [shape])
-        #expect(crashed.store.indexWorkLeft(in: crashed.database) == 0)
+        expectEqual(crashed.store.declaredIndexes(in: crashed.database).map(\.shape), [shape])
+        expectEqual(crashed.store.indexWorkLeft(in: crashed.database), 0)
         // Entries of 2,999 documents, with a few that are superseded.
         try crashed.store.checkpoint()
         let size = try #require(crashed.store.indexListing(in: crashed.database).first?.size)
-        #expect((2_900...3_150).contains(size.entries) && size.bytes > 2_999 * 10, "\(size)")
-        #expect(crashed.store.indexSizes.declared == size)
+        expect((2_900...3_150).contains(size.entries) && size.bytes > 2_999 * 10, "\(size)")
+        expectEqual(crashed.store.indexSizes.declared, size)
         model.harness.store.close()
         model = IndexedModel(crashed)
         var query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
@@ -134,8 +134,8 @@ struct DeclaredIndexTests {
         query.orderBy = [Order(field: try FieldPath("b"), direction: .descending)]
         query.limit = 5
         let (found, tree, scanned, _) = try model.run(query, parent: "", options: QueryOptions(), pageSize: 100)
-        #expect(found.map(\.path) == ["c/d2900", "c/d2999", "c/d2992", "c/d2985", "c/d2978"])
-        #expect(scanned == 5, "\(tree)")
+        expectEqual(found.map(\.path), ["c/d2900", "c/d2999", "c/d2992", "c/d2985", "c/d2978"])
+        expectEqual(scanned, 5, "\(tree)")
         try await model.declare([])
         try await eventually("the index is removed") {
             model.harness.store.declaredIndexes(in: model.harness.database).isEmpty
@@ -158,41 +158,41 @@ struct DeclaredIndexTests {
         try await model.replace(with: documents, random: &random)
         let entriesBefore = try StoreCheck.run(model.harness.store).indexEntries
         // a, m, m.x, m.y, two elements of m.y. Exempt: m, m.y and its elements; kept: a, m.x.
-        #expect(entriesBefore == 6 * 3_000)
+        expectEqual(entriesBefore, 6 * 3_000)
         let wanted = IndexDeclaration(fieldOverrides: [
             FieldOverride(collectionID: "c", field: try FieldPath("m"), indexes: []),
             FieldOverride(collectionID: "c", field: try FieldPath("m.x"), indexes: [.descending]),
         ])
         try await model.declare(wanted)
         try await eventually("two steps are done") { model.harness.store.indexState.changes >= 5 }
-        #expect(model.listing == ["BUILDING", "BUILDING"])
+        expectEqual(model.listing, ["BUILDING", "BUILDING"])
         // What the walk has passed and what it has not: changed, removed, added.
         try await model.harness.commit([
             .set("c/d0", ["a": 1, "m": .map(["y": .array([3])])]),
             .set("c/d2999", ["m": .map(["x": 9, "y": .array([3])])]),
             .delete("c/d1"), .delete("c/d2998"), .set("c/e", ["m": .map(["x": 4, "y": 5])]),
         ])
-        #expect(try StoreCheck.run(model.harness.store).problems == [])
+        try expectEqual(StoreCheck.run(model.harness.store).problems, [])
         let crashed = try model.harness.crashed()
-        #expect(try StoreCheck.run(crashed.store).problems == [])
+        try expectEqual(StoreCheck.run(crashed.store).problems, [])
         try crashed.finish()
         let resumed = try model.harness.crashed { $0.admitsHousekeeping = { _ in true } }
         model.harness.store.close()
         model = IndexedModel(resumed)
         try await model.waitForIndexes()
-        #expect(model.listing == ["READY", "READY"])
+        expectEqual(model.listing, ["READY", "READY"])
         let report = try StoreCheck.run(model.harness.store)
         // a and m.x of all but the two removed; d0 lost m.x, d2999 lost a, e has m.x.
-        #expect(report.problems == [] && report.indexEntries == 2 * 2_998 - 2 + 1, "\(report.problems)")
+        expect(report.problems == [] && report.indexEntries == 2 * 2_998 - 2 + 1, "\(report.problems)")
         var query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
         query.filter = .field(try FieldPath("m.y"), .arrayContains, EncodedValue(.integer(3)))
         let (found, tree, _, entries) = try model.run(query, parent: "", options: QueryOptions(), pageSize: 100)
-        #expect(found.map(\.path) == ["c/d0", "c/d2999"] && entries == 0, "\(tree)")
+        expect(found.map(\.path) == ["c/d0", "c/d2999"] && entries == 0, "\(tree)")
         try await model.declare(IndexDeclaration())
         try await model.waitForIndexes()
-        #expect(model.listing == [])
+        expectEqual(model.listing, [])
         let (again, plan, scanned, _) = try model.run(query, parent: "", options: QueryOptions(), pageSize: 100)
-        #expect(again.map(\.path) == ["c/d0", "c/d2999"] && scanned == 2, "\(plan)")
+        expect(again.map(\.path) == ["c/d0", "c/d2999"] && scanned == 2, "\(plan)")
         try model.harness.finish()
     }
 
@@ -200,13 +200,13 @@ struct DeclaredIndexTests {
     func `An exempt field takes no room in a document's limit of entries`() async throws {
         let model = try IndexedModel { $0.indexEntriesPerDocumentMax = 100 }
         let large: MapValue = ["list": .array((0..<200).map { .integer(Int64($0)) }), "a": 1]
-        #expect(try await model.harness.failure([.set("c/x", large)])?.code == .invalidArgument)
+        try await expectEqual(model.harness.failure([.set("c/x", large)])?.code, .invalidArgument)
         try await model.declare(
             IndexDeclaration(fieldOverrides: [
                 FieldOverride(collectionID: "c", field: try FieldPath("list"), indexes: [.ascending])
             ]))
-        #expect(try await model.harness.failure([.set("c/x", large)]) == nil)
-        #expect(try await model.harness.failure([.set("d/x", large)])?.code == .invalidArgument)
+        try await expectNil(model.harness.failure([.set("c/x", large)]))
+        try await expectEqual(model.harness.failure([.set("d/x", large)])?.code, .invalidArgument)
         try await model.waitForIndexes()
         try model.harness.finish()
     }
@@ -230,23 +230,23 @@ struct DeclaredIndexTests {
                 indexes: [index("c", isGroup: false), index("c", isGroup: true), index("other", isGroup: false)],
                 fieldOverrides: [exemption]))
         // Two values, and each element twice.
-        #expect(try await model.harness.failure([.set("c/x", document(49))]) == nil)
+        try await expectNil(model.harness.failure([.set("c/x", document(49))]))
         for elements in [50, 80] {
             let refused = try await model.harness.failure([.set("c/x", document(elements))])
-            #expect(refused?.code == .invalidArgument)
+            expectEqual(refused?.code, .invalidArgument)
         }
         let message = try await model.harness.failure([.set("c/x", document(60))])?.message ?? ""
-        #expect(message.contains("this one would have 122: 60 of the index {"), "\(message)")
+        expect(message.contains("this one would have 122: 60 of the index {"), "\(message)")
         // Without the other field there is no entry.
-        #expect(try await model.harness.failure([.set("c/y", ["list": list(90)])]) == nil)
+        try await expectNil(model.harness.failure([.set("c/y", ["list": list(90)])]))
         try await model.waitForIndexes()
         // One from before may become smaller, and change in other fields.
         var old = document(80)
         old["a"] = 2
-        #expect(try await model.harness.failure([.set("c/old", old)]) == nil)
-        #expect(try await model.harness.failure([.set("c/old", document(70))]) == nil)
-        #expect(try await model.harness.failure([.set("c/old", document(71))])?.code == .invalidArgument)
-        #expect(try await model.harness.failure([.delete("c/old")]) == nil)
+        try await expectNil(model.harness.failure([.set("c/old", old)]))
+        try await expectNil(model.harness.failure([.set("c/old", document(70))]))
+        try await expectEqual(model.harness.failure([.set("c/old", document(71))])?.code, .invalidArgument)
+        try await expectNil(model.harness.failure([.delete("c/old")]))
         try model.harness.finish()
     }
 
@@ -274,9 +274,9 @@ struct DeclaredIndexTests {
             let error = await #expect(throws: RequestError.self) {
                 try await model.declare(IndexDeclaration(fieldOverrides: overrides))
             }
-            #expect(error?.code == .invalidArgument)
+            expectEqual(error?.code, .invalidArgument)
         }
-        #expect(model.listing == [])
+        expectEqual(model.listing, [])
         try model.harness.finish()
     }
 }

@@ -42,12 +42,12 @@ struct FailedBuildTests {
         try await model.declare([damaged, intact])
         try await eventually("the other index is built") { state(intact) == .ready }
         try await eventually("the build has failed") { state(damaged) == .failed }
-        #expect(store.statistics.indexBuildsFailed == 1)
+        expectEqual(store.statistics.indexBuildsFailed, 1)
         let cause = try #require(store.indexFailure(of: damaged, in: harness.database))
-        #expect(store.indexFailure(of: intact, in: harness.database) == nil)
+        expectNil(store.indexFailure(of: intact, in: harness.database))
         let listed = store.indexListing(in: harness.database)
-        #expect(listed.filter { $0.state == .failed }.map(\.failure) == [cause])
-        #expect(store.housekeepingFailures.last?.contains("the index \(damaged.json): ") == true)
+        expectEqual(listed.filter { $0.state == .failed }.map(\.failure), [cause])
+        expectEqual(store.housekeepingFailures.last?.contains("the index \(damaged.json): "), true)
         // Commits keep its entries meanwhile.
         try await harness.commit([.set("c/more", ["a": 1, "b": 2])])
         let failures = store.housekeepingFailures.count
@@ -56,7 +56,7 @@ struct FailedBuildTests {
             store.noticeTime()
             return store.housekeepingFailures.count > failures
         }
-        #expect(state(damaged) == .failed)
+        expectEqual(state(damaged), .failed)
 
         try damage.mend()
         try await eventually("the build continues") {
@@ -64,7 +64,7 @@ struct FailedBuildTests {
             store.noticeTime()
             return state(damaged) == .ready
         }
-        #expect(store.statistics.indexBuildsFailed == 0)
+        expectEqual(store.statistics.indexBuildsFailed, 0)
         try harness.finish()
     }
 
@@ -89,15 +89,15 @@ struct FailedBuildTests {
         func listed() -> [ListedIndex] { store.indexListing(in: harness.database).filter(\.isOfAllFields) }
         try await eventually("the build has failed") { listed().map(\.state) == [.failed] }
         let cause = try #require(listed().first?.failure)
-        #expect(cause.contains("data/runs/"), "\(cause)")
-        #expect(store.statistics.indexBuildsFailed == 1)
+        expect(cause.contains("data/runs/"), "\(cause)")
+        expectEqual(store.statistics.indexBuildsFailed, 1)
         try damage.mend()
         try await eventually("the build ends") {
             harness.clock.advance(milliseconds: 10_000)
             store.noticeTime()
             return listed().isEmpty
         }
-        #expect(store.statistics.indexBuildsFailed == 0)
+        expectEqual(store.statistics.indexBuildsFailed, 0)
         store.close()
     }
 
@@ -105,18 +105,18 @@ struct FailedBuildTests {
     func `A build that fails is tried later and later, and is forgotten when it is dropped`() {
         let failed = FailedBuilds()
         let build = IndexBuild.declared(database: 1, number: 2, isDropped: false)
-        #expect(failed.paused(among: [build], nowMilliseconds: 0).builds.isEmpty)
+        expect(failed.paused(among: [build], nowMilliseconds: 0).builds.isEmpty)
         var (now, pauses): (UInt64, [UInt64]) = (5_000, [])
         for _ in 0..<9 {
             failed.note("why", of: build, nowMilliseconds: now)
             let (builds, end) = failed.paused(among: [build, .automatic], nowMilliseconds: now)
-            #expect(builds == [build])
+            expectEqual(builds, [build])
             pauses.append(end - now)
             now = end
-            #expect(failed.paused(among: [build], nowMilliseconds: now).builds.isEmpty)
-            #expect(failed.message(of: build) == "why" && failed.count == 1)
+            expect(failed.paused(among: [build], nowMilliseconds: now).builds.isEmpty)
+            expect(failed.message(of: build) == "why" && failed.count == 1)
         }
-        #expect(pauses == [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 64_000, 64_000])
-        #expect(failed.paused(among: [.automatic], nowMilliseconds: 0).builds.isEmpty && failed.count == 0)
+        expectEqual(pauses, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 64_000, 64_000])
+        expect(failed.paused(among: [.automatic], nowMilliseconds: 0).builds.isEmpty && failed.count == 0)
     }
 }

@@ -38,18 +38,18 @@ struct GroupNameTests {
         try await model.waitForIndexes()
         let (store, database) = (model.harness.store, model.harness.database)
         let declared = store.declaredIndexes(in: database).map(\.shape)
-        for id in ids { #expect(declared.count { $0.collectionID.utf8.elementsEqual(id.utf8) } == 2) }
+        for id in ids { expectEqual(declared.count { $0.collectionID.utf8.elementsEqual(id.utf8) }, 2) }
         let settings = store.fieldSettings(in: database)
-        #expect(Self.bytes(settings.map(\.collectionID)) == Self.bytes(ids))
+        expectEqual(Self.bytes(settings.map(\.collectionID)), Self.bytes(ids))
         for group in settings {
             let isComposed = group.collectionID.utf8.elementsEqual(Self.composed.utf8)
-            #expect(group.declared.count == (isComposed ? 2 : 1))
+            expectEqual(group.declared.count, isComposed ? 2 : 1)
         }
         // Another declaration changes one of them alone.
         try await model.declare(IndexDeclaration(indexes: [try Self.shape(Self.decomposed)]))
         try await model.waitForIndexes()
         let left = store.declaredIndexes(in: database).filter { $0.state == .ready }.map(\.shape.collectionID)
-        #expect(Self.bytes(left) == Self.bytes([Self.decomposed]) && left.count == 1)
+        expect(Self.bytes(left) == Self.bytes([Self.decomposed]) && left.count == 1)
         try model.harness.finish()
     }
 

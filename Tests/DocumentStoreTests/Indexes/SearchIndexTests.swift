@@ -60,7 +60,7 @@ struct SearchIndexTests {
                 // Fails, and takes back what its other writes have changed.
                 let refused = try await harness.failure(
                     writes + [.set("none/a", [:], Precondition.exists(true))])
-                #expect(refused?.code == .notFound)
+                expectEqual(refused?.code, .notFound)
             } else {
                 try await harness.commit(writes)
             }
@@ -100,7 +100,7 @@ struct SearchIndexTests {
             try crashed.finish()
             try await waitForIndexes(harness)
             try await commit(20, harness, &random)
-            #expect(try StoreCheck.run(harness.store).problems == [], "seed \(seed), round \(round)")
+            try expectEqual(StoreCheck.run(harness.store).problems, [], "seed \(seed), round \(round)")
             if round == 1 { harness = try harness.reopened() }
         }
         try harness.finish()
@@ -121,7 +121,7 @@ struct SearchIndexTests {
         configuration.directory = copy.path(of: "data")
         try copyOpenDirectory(harness.configuration.directory, to: configuration.directory)
         try IndexRepair.run(configuration.directory)
-        #expect(try StoreCheck.run(configuration).problems == [])
+        try expectEqual(StoreCheck.run(configuration).problems, [])
         try harness.finish()
     }
 
@@ -141,27 +141,27 @@ struct SearchIndexTests {
             }
         }
         let second = try opened(.missing("libicuuc"))
-        #expect(Set(listing(second)).contains("WAITING") && !listing(second).contains("READY"))
+        expect(Set(listing(second)).contains("WAITING") && !listing(second).contains("READY"))
         try await commit(10, second, &random)
         let error = await #expect(throws: RequestError.self) {
             try await declare([Self.shapes[0].renamed("z")], second)
         }
-        #expect(error?.code == .failedPrecondition && error?.message.contains("libicuuc") == true)
+        expect(error?.code == .failedPrecondition && error?.message.contains("libicuuc") == true)
         second.store.close()
 
         // A directory is checked with whatever libraries there are.
         for libraries in [TextLibraries.missing("libicuuc"), .ready(version: "new"), .system] {
             var configuration = first.configuration
             configuration.textLibraries = { libraries }
-            #expect(try StoreCheck.run(configuration).problems == [])
+            try expectEqual(StoreCheck.run(configuration).problems, [])
         }
 
         let third = try opened(.system)
         try await commit(10, third, &random)
         try await waitForIndexes(third)
-        #expect(listing(third) == ["READY", "READY"])
+        expectEqual(listing(third), ["READY", "READY"])
         let stored = third.store.indexState.current.declared.all.map(\.analysis)
-        #expect(stored.allSatisfy { $0 == TextLibraries.system.version })
+        expect(stored.allSatisfy { $0 == TextLibraries.system.version })
         try third.finish()
     }
 
@@ -211,7 +211,7 @@ struct SearchIndexTests {
                 try await declare(
                     searches.map { IndexShape(collectionID: "c", isGroup: false, parts: [], search: $0) }, harness)
             }
-            #expect(error?.code == .invalidArgument)
+            expectEqual(error?.code, .invalidArgument)
         }
         try harness.finish()
     }

@@ -2,6 +2,7 @@
 
 import DocumentModel
 import DocumentStore
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct WantedIndexesTests {
@@ -20,18 +21,18 @@ import Testing
         table.note("b", in: database, documents: 4)
         table.note("b", in: other, documents: 100)
         let found = table.all(in: database)
-        #expect(found.map(\.json) == ["b", "a"])
-        #expect(found.map(\.queries) == [2, 1] && found.map(\.documents) == [8, 5])
-        #expect(table.all(in: other).map(\.documents) == [100])
+        expectEqual(found.map(\.json), ["b", "a"])
+        expect(found.map(\.queries) == [2, 1] && found.map(\.documents) == [8, 5])
+        expectEqual(table.all(in: other).map(\.documents), [100])
     }
 
     @Test func `A full table gives up the entry with the fewest documents, and long entries are not kept`() {
         let table = WantedIndexes()
         for number in 1...WantedIndexes.entriesMax { table.note("\(number)", in: database, documents: number) }
         table.note("new", in: other, documents: 0)
-        #expect(table.all(in: database).count == WantedIndexes.entriesMax - 1)
-        #expect(table.all(in: database).last?.json == "2")
+        expectEqual(table.all(in: database).count, WantedIndexes.entriesMax - 1)
+        expectEqual(table.all(in: database).last?.json, "2")
         table.note(String(repeating: "x", count: WantedIndexes.entryBytesMax + 1), in: other, documents: 9)
-        #expect(table.all(in: other).map(\.json) == ["new"])
+        expectEqual(table.all(in: other).map(\.json), ["new"])
     }
 }

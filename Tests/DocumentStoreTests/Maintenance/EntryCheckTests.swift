@@ -67,13 +67,13 @@ struct EntryCheckTests {
     func `The entries of many documents are counted, and each missing or superfluous one is noticed`() async throws {
         let harness = try await filled()
         let entries = try storedEntries(harness)
-        #expect(entries.count > 3_000)
-        #expect(harness.store.close() == nil)
+        expect(entries.count > 3_000)
+        expectNil(harness.store.close())
 
         let clean = try check(harness, removing: [], adding: [])
-        #expect(clean.problems == [])
-        #expect(clean.documents == 600)
-        #expect(clean.indexEntries == entries.count)
+        expectEqual(clean.problems, [])
+        expectEqual(clean.documents, 600)
+        expectEqual(clean.indexEntries, entries.count)
 
         var random = SeededGenerator(seed: 26)
         var others = entries
@@ -81,23 +81,23 @@ struct EntryCheckTests {
         let removed = Array(others.prefix(40))
         // Of no document: the last byte of its name is another.
         let added = others.suffix(40).map { $0.dropLast() + [$0.last! ^ 1] }.filter { !entries.contains($0) }
-        #expect(!added.isEmpty)
+        expect(!added.isEmpty)
 
         let lacking = try check(harness, removing: removed, adding: [])
-        #expect(missing(lacking) == digits(removed))
-        #expect(lacking.problems.count == removed.count + 1)
-        #expect(lacking.indexEntries == entries.count - removed.count)
-        #expect(lacking.isRepairable)
+        expectEqual(missing(lacking), digits(removed))
+        expectEqual(lacking.problems.count, removed.count + 1)
+        expectEqual(lacking.indexEntries, entries.count - removed.count)
+        expect(lacking.isRepairable)
 
         // As many as there should be, but others.
         let swapped = try check(harness, removing: Array(removed.prefix(added.count)), adding: added)
-        #expect(missing(swapped) == digits(Array(removed.prefix(added.count))))
-        #expect(swapped.indexEntries == entries.count)
-        #expect(swapped.isRepairable)
+        expectEqual(missing(swapped), digits(Array(removed.prefix(added.count))))
+        expectEqual(swapped.indexEntries, entries.count)
+        expect(swapped.isRepairable)
 
         let more = try check(harness, removing: [], adding: Array(added.prefix(1)))
-        #expect(more.problems.count == 1 && more.problems[0].contains("there are \(entries.count + 1) index entries"))
-        #expect(more.isRepairable)
+        expect(more.problems.count == 1 && more.problems[0].contains("there are \(entries.count + 1) index entries"))
+        expect(more.isRepairable)
     }
 
     @Test
@@ -108,19 +108,19 @@ struct EntryCheckTests {
         }
         var balance = EntryBalance()
         for key in keys { balance.require(key.byteSpan) }
-        #expect(!balance.isBalanced)
+        expect(!balance.isBalanced)
         for key in keys.shuffled(using: &random) { balance.find(key.byteSpan) }
-        #expect(balance.isBalanced)
+        expect(balance.isBalanced)
         for key in keys.prefix(200) {
             var other = key
             other[random.below(other.count)] ^= UInt8(1 << random.below(8))
             balance.require(key.byteSpan)
-            #expect(!balance.isBalanced && !balance.isBalanced(around: key.byteSpan))
+            expect(!balance.isBalanced && !balance.isBalanced(around: key.byteSpan))
             balance.find(other.byteSpan)
-            #expect(!balance.isBalanced && !balance.isBalanced(around: key.byteSpan))
+            expect(!balance.isBalanced && !balance.isBalanced(around: key.byteSpan))
             balance.require(other.byteSpan)
             balance.find(key.byteSpan)
-            #expect(balance.isBalanced && balance.isBalanced(around: key.byteSpan))
+            expect(balance.isBalanced && balance.isBalanced(around: key.byteSpan))
         }
     }
 }

@@ -72,7 +72,7 @@ struct IndexRepairTests {
             let (query, parent) = random.query()
             let (found, tree, _, _) = try model.run(query, parent: parent, options: QueryOptions(), pageSize: 1_000)
             let expected = NaiveQuery.results(query, parent: parent, of: Array(model.documents.values))
-            #expect(
+            expect(
                 found.map(\.path) == expected.map(\.path) && found.map(\.fields) == expected.map(\.fields), "\(tree)")
         }
     }
@@ -83,15 +83,15 @@ struct IndexRepairTests {
         model.harness.store.close()
         let copy = try copy(model)
         try damage(try #require(try files(".run", in: copy).last), kind)
-        #expect(try IndexRepair.dropDamaged(copy.path(of: "data")).count == 1)
+        try expectEqual(IndexRepair.dropDamaged(copy.path(of: "data")).count, 1)
         // No index is built yet: queries scan.
         let scanning = try open(copy, of: model) { $0.admitsHousekeeping = { _ in false } }
         let declared = scanning.harness.store.declaredIndexes(in: scanning.harness.database)
-        #expect(!declared.isEmpty && declared.allSatisfy { $0.state == .building })
+        expect(!declared.isEmpty && declared.allSatisfy { $0.state == .building })
         try expectRight(scanning)
         // History before the checkpoint is gone, with the entries of its versions.
         let oldest = scanning.harness.store.engine.oldestReadableVersion.microseconds
-        #expect(oldest >= model.past[1].microseconds)
+        expect(oldest >= model.past[1].microseconds)
         let crashed = IndexedModel(try scanning.harness.crashed { $0.admitsHousekeeping = { _ in true } })
         scanning.harness.store.close()
         try await crashed.waitForIndexes()
@@ -110,18 +110,18 @@ struct IndexRepairTests {
         for path in try files(".run", in: copy) { try damage(path, .missingFile) }
         let configuration = StoreConfiguration(directory: copy.path(of: "data"))
         let missing = try StoreCheck.run(configuration)
-        #expect(missing.isRepairable && missing.problems.allSatisfy { $0.contains("missing") })
-        #expect(try IndexRepair.dropDamaged(configuration.directory).isEmpty == false)
+        expect(missing.isRepairable && missing.problems.allSatisfy { $0.contains("missing") })
+        try expectEqual(IndexRepair.dropDamaged(configuration.directory).isEmpty, false)
         let report = try StoreCheck.run(configuration)
-        #expect(report.isRepairable && report.problems.count == 1)
+        expect(report.isRepairable && report.problems.count == 1)
         // What only reads cannot make them.
         var readOnly = configuration
         readOnly.engine.isReadOnly = true
         #expect(throws: StorageError.self) { try DocumentStore.open(readOnly) }
         var stages: Set<String> = []
         try IndexRepair.run(configuration.directory) { stages.insert($0.stage) }
-        #expect(stages == ["building indexes"])
-        #expect(try StoreCheck.run(configuration).problems == [])
+        expectEqual(stages, ["building indexes"])
+        try expectEqual(StoreCheck.run(configuration).problems, [])
         let opened = try open(copy, of: model)
         try expectRight(opened)
         try opened.harness.finish()
@@ -133,16 +133,16 @@ struct IndexRepairTests {
         model.harness.store.close()
         let copy = try copy(model)
         let manifest = try Data(contentsOf: URL(filePath: copy.path(of: "data/runs/MANIFEST")))
-        #expect(try IndexRepair.dropDamaged(copy.path(of: "data")) == [])
+        try expectEqual(IndexRepair.dropDamaged(copy.path(of: "data")), [])
         for path in try files(".mdb", in: copy) {
             let intact = try Data(contentsOf: URL(filePath: path))
             try damage(path, .cutFile)
-            #expect(try IndexRepair.dropDamaged(copy.path(of: "data")) == [])
+            try expectEqual(IndexRepair.dropDamaged(copy.path(of: "data")), [])
             let report = try StoreCheck.run(StoreConfiguration(directory: copy.path(of: "data")))
-            #expect(!report.isClean && !report.isRepairable)
+            expect(!report.isClean && !report.isRepairable)
             try intact.write(to: URL(filePath: path))
         }
-        #expect(try Data(contentsOf: URL(filePath: copy.path(of: "data/runs/MANIFEST"))) == manifest)
+        try expectEqual(Data(contentsOf: URL(filePath: copy.path(of: "data/runs/MANIFEST"))), manifest)
         try open(copy, of: model).harness.finish()
     }
 }

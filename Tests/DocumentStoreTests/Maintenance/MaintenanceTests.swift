@@ -32,7 +32,7 @@ struct MaintenanceTests {
         let copy = try StoreHarness(in: backups)
         var values: Set<Int64> = []
         for number in 0..<100 { values.insert(try #require(try copy.integer("c/\(number)"))) }
-        #expect(values.count == 1)
+        expectEqual(values.count, 1)
         try await copy.commit([.set("c/new", fields(1))])
         try copy.finish()
         try harness.finish()
@@ -65,23 +65,23 @@ struct MaintenanceTests {
             }
             try run.write(to: URL(filePath: path))
         }
-        #expect(!damaged.isEmpty)
+        expect(!damaged.isEmpty)
 
         let again = try StoreHarness(in: harness.directory)
         let error = #expect(throws: RequestError.self) { try again.integer("m/x") }
-        #expect(error?.code == .dataLoss)
-        #expect(error?.message == "The stored document \(again.database)/documents/m/x is damaged.")
-        #expect(damaged.contains { error?.details?.contains($0) == true })
-        #expect(try again.integer("z/7-7") == 1)
+        expectEqual(error?.code, .dataLoss)
+        expectEqual(error?.message, "The stored document \(again.database)/documents/m/x is damaged.")
+        expect(damaged.contains { error?.details?.contains($0) == true })
+        try expectEqual(again.integer("z/7-7"), 1)
         _ = again.store.close()
-        #expect(try !StoreCheck.run(again.configuration).problems.isEmpty)
+        try expect(!StoreCheck.run(again.configuration).problems.isEmpty)
     }
 
     @Test(.needsFiles)
     func `The check names what is wrong`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1)), .set("c/b", fields(2))])
-        #expect(harness.store.close() == nil)
+        expectNil(harness.store.close())
 
         /// Changes keys without the store's knowledge, then checks.
         func problems(_ change: (inout MutationBatch) -> Void) throws -> [String] {
@@ -91,41 +91,41 @@ struct MaintenanceTests {
         let path = Array("c/x".utf8)
         DocumentKey.write(path.byteSpan, database: 1, into: &key)
         let document = key.copyBytes()
-        #expect(try problems { _ in } == [])
+        try expectEqual(problems { _ in }, [])
         let uncounted = try problems { batch in
             let bytes: [UInt8] = [0]
             batch.put(key: document.byteSpan, value: bytes.byteSpan)
         }
-        #expect(uncounted.count == 1 && uncounted[0].contains("counts 2 documents where there are 3"))
+        expect(uncounted.count == 1 && uncounted[0].contains("counts 2 documents where there are 3"))
         let irregular = try problems { batch in
             let bytes: [UInt8] = [0, 0x12, 0x7f]
             batch.put(key: document.byteSpan, value: bytes.byteSpan)
         }
-        #expect(irregular.contains { $0.contains("c/x is not valid") })
+        expect(irregular.contains { $0.contains("c/x is not valid") })
         let strange = try problems { batch in
             let (key, value): ([UInt8], [UInt8]) = ([0x77, 1], [1])
             batch.put(key: key.byteSpan, value: value.byteSpan)
         }
-        #expect(strange.count == 1 && strange[0].contains("unknown key space"))
+        expect(strange.count == 1 && strange[0].contains("unknown key space"))
         DocumentKey.write(path.byteSpan, database: 9, into: &key)
         let orphaned = key.copyBytes()
         let unknown = try problems { batch in
             let bytes: [UInt8] = [0]
             batch.put(key: orphaned.byteSpan, value: bytes.byteSpan)
         }
-        #expect(unknown.contains { $0.contains("unknown database") })
-        #expect(unknown.contains { $0.contains("not in the catalogue") })
+        expect(unknown.contains { $0.contains("unknown database") })
+        expect(unknown.contains { $0.contains("not in the catalogue") })
         func listed(_ id: String) -> [UInt8] {
             DocumentKey.writeCatalogue(Array(id.utf8).byteSpan, database: 1, into: &key)
             return GroupKey.key(of: key.bytes, path: [UInt8]().byteSpan)
         }
         let (known, other) = (listed("c"), listed("d"))
         let unlisted = try problems { batch in batch.delete(key: known.byteSpan) }
-        #expect(unlisted.count == 1 && unlisted[0].contains("missing in the list of its group"))
+        expect(unlisted.count == 1 && unlisted[0].contains("missing in the list of its group"))
         let listedTwice = try problems { batch in
             let nothing: [UInt8] = []
             batch.put(key: other.byteSpan, value: nothing.byteSpan)
         }
-        #expect(listedTwice == ["the lists of groups have 2 collections, 1 of which are in the catalogue"])
+        expectEqual(listedTwice, ["the lists of groups have 2 collections, 1 of which are in the catalogue"])
     }
 }

@@ -23,13 +23,13 @@ struct RestorePlacingTests {
                 throw Failure()
             }
         }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: data) == names)
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: data), names)
     }
 
     @Test
     func `A restore that fails leaves no directory that it has made`() throws {
         let directory = TemporaryDirectory("restore-failed-new")
         #expect(throws: Failure.self) { try RestorePlacing.run(directory.path(of: "data")) { _ in throw Failure() } }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path), [])
     }
 }

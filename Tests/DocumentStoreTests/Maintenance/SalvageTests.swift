@@ -81,12 +81,12 @@ struct SalvageTests {
         let report = try StoreSalvage.run(copy.path(of: "damaged"), to: target) { progress in
             if stages.last != progress.stage { stages.append(progress.stage) }
         }
-        #expect(stages == ["reading what is intact", "writing the documents"])
-        #expect(!FileManager.default.fileExists(atPath: target + ".salvaging"))
+        expectEqual(stages, ["reading what is intact", "writing the documents"])
+        expect(!FileManager.default.fileExists(atPath: target + ".salvaging"))
         let harness = try StoreHarness(in: copy, clock: original.harness.clock)
         var documents: [String: SeenDocument] = [:]
         for path in try harness.ids("c").map({ "c/\($0)" }) { documents[path] = try harness.get(path) }
-        #expect(documents.count == report.documents)
+        expectEqual(documents.count, report.documents)
         try waitUntil("no index has work left") { !harness.store.indexState.hasWork }
         try harness.finish()
         try FileManager.default.removeItem(atPath: target)
@@ -97,8 +97,8 @@ struct SalvageTests {
     func `An intact directory is taken as a whole, with times`(isCrashed: Bool) async throws {
         let original = try await Original(isCrashed: isCrashed)
         let (documents, report) = try salvage(try original.copy(), of: original)
-        #expect(documents == original.documents)
-        #expect(report.losses == [])
+        expectEqual(documents, original.documents)
+        expectEqual(report.losses, [])
     }
 
     @Test(arguments: [false, true])
@@ -151,20 +151,20 @@ struct SalvageTests {
         try await commit("again", "c/c")
         keepsDocuments.set()
         try await delete("leaving")
-        #expect(try state("leaving") == .deleting)
+        try expectEqual(state("leaving"), .deleting)
         if !isCrashed { harness.store.close() }
 
         let copy = TemporaryDirectory("hearth-salvage")
         try copyOpenDirectory(harness.configuration.directory, to: copy.path(of: "damaged"))
         let report = try StoreSalvage.run(copy.path(of: "damaged"), to: copy.path(of: "data"))
-        #expect(report.losses == [])
-        #expect(report.documents == 3)
+        expectEqual(report.losses, [])
+        expectEqual(report.documents, 3)
         let salvaged = try StoreHarness(in: copy, clock: harness.clock)
-        #expect(salvaged.store.databaseNames.map(\.database).sorted() == ["(default)", "again", "made"])
+        expectEqual(salvaged.store.databaseNames.map(\.database).sorted(), ["(default)", "again", "made"])
         let made = salvaged.store.describeDatabase(try name("made"))?.settings
-        #expect(made?.isProtected == true && made?.location == "here")
-        #expect(salvaged.store.describeDatabase(try name("leaving")) == nil)
-        #expect(try salvaged.ids("c") == ["a", "b"])
+        expect(made?.isProtected == true && made?.location == "here")
+        expectNil(salvaged.store.describeDatabase(try name("leaving")))
+        try expectEqual(salvaged.ids("c"), ["a", "b"])
         try salvaged.finish()
     }
 
@@ -176,12 +176,12 @@ struct SalvageTests {
             try FileManager.default.removeItem(atPath: path)
         }
         let (documents, report) = try salvage(copy, of: original)
-        #expect(documents == original.documents && !report.losses.isEmpty)
+        expect(documents == original.documents && !report.losses.isEmpty)
         for name in ["runs/MANIFEST", "FORMAT"] {
             try FileManager.default.removeItem(atPath: copy.path(of: "damaged/" + name))
         }
         let (found, further) = try salvage(copy, of: original)
-        #expect(found == original.documents && further.lossCount > report.lossCount)
+        expect(found == original.documents && further.lossCount > report.lossCount)
     }
 
     @Test
@@ -197,14 +197,14 @@ struct SalvageTests {
             atPath: fresh.configuration.directory + "/runs/MANIFEST", toPath: copy.path(of: "damaged/runs/MANIFEST"))
         for path in try files(".side", in: copy) { try Data().write(to: URL(fileURLWithPath: path)) }
         let (documents, report) = try salvage(copy, of: original)
-        #expect(documents == original.documents && !report.losses.isEmpty)
+        expect(documents == original.documents && !report.losses.isEmpty)
         // Its last file is not whole.
         let path = try #require(try files(".mdb", in: copy).last)
         let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
         try bytes.prefix(bytes.count / 2).write(to: URL(fileURLWithPath: path))
         let (found, _) = try salvage(copy, of: original)
-        #expect(!found.isEmpty && found.count < original.documents.count)
-        #expect(found.allSatisfy { original.documents[$0] == $1 })
+        expect(!found.isEmpty && found.count < original.documents.count)
+        expect(found.allSatisfy { original.documents[$0] == $1 })
     }
 
     @Test(arguments: CaseShare.of(UInt64(1)...4, 1))
@@ -226,12 +226,12 @@ struct SalvageTests {
             if round % 3 == 2 { for path in try files(".side", in: copy) { try Data().write(to: URL(filePath: path)) } }
             let (documents, report) = try salvage(copy, of: original)
             for (path, document) in documents where original.documents[path] != document {
-                #expect(original.former[path]?.contains(document) == true, "\(path)")
+                expectEqual(original.former[path]?.contains(document), true, "\(path)")
             }
             let kept = original.documents.filter { documents[$0.key] == $0.value }.count
             // A bit damages an entry; in the head of a page or in a value of several entries' page, a page.
-            #expect(kept >= original.documents.count - 40 * flips, "round \(round): \(report.losses)")
-            #expect(documents == original.documents || !report.losses.isEmpty, "round \(round)")
+            expect(kept >= original.documents.count - 40 * flips, "round \(round): \(report.losses)")
+            expect(documents == original.documents || !report.losses.isEmpty, "round \(round)")
         }
     }
 
@@ -252,10 +252,10 @@ struct SalvageTests {
         bytes.replaceSubrange(to..<(to + 4_096), with: bytes[from..<(from + 4_096)])
         try Data(bytes).write(to: URL(filePath: path))
         let (documents, report) = try salvage(copy, of: original)
-        #expect(documents != original.documents)
-        #expect(report.losses.contains { $0.contains("the page at \(to) is damaged") }, "\(report.losses)")
+        expect(documents != original.documents)
+        expect(report.losses.contains { $0.contains("the page at \(to) is damaged") }, "\(report.losses)")
         for (path, document) in documents where original.documents[path] != document {
-            #expect(original.former[path]?.contains(document) == true, "\(path)")
+            expectEqual(original.former[path]?.contains(document), true, "\(path)")
         }
     }
 
@@ -270,15 +270,15 @@ struct SalvageTests {
             try bytes.write(to: URL(filePath: log + name))
         }
         let (documents, report) = try salvage(copy, of: original)
-        #expect(documents == original.inRuns)
-        #expect(report.losses.count == 1 && report.losses.first?.contains("missing") == true, "\(report.losses)")
+        expectEqual(documents, original.inRuns)
+        expect(report.losses.count == 1 && report.losses.first?.contains("missing") == true, "\(report.losses)")
     }
 
     /// A byte of the last group is damaged: of its records, of its nonce, or of the version that it follows.
     @Test(arguments: [0, 16 - 60, 32 - 60])
     func `The report says that the last group of a log is not whole`(offset: Int) async throws {
         let losses = try await losses(damaging: "c/299", at: offset, of: 250..<300)
-        #expect(losses.count == 1 && losses.first?.contains("not whole") == true, "\(losses)")
+        expect(losses.count == 1 && losses.first?.contains("not whole") == true, "\(losses)")
     }
 
     /// Damages a byte of a log, and expects of some documents what the runs have, and of the others the newest.
@@ -299,7 +299,7 @@ struct SalvageTests {
         func isLost(_ path: String) -> Bool { numbers.contains(Int(path.dropFirst(2).prefix { $0.isNumber }) ?? 0) }
         var expected = original.documents.filter { !isLost($0.key) }
         for (path, document) in original.inRuns where isLost(path) { expected[path] = document }
-        #expect(documents == expected)
+        expectEqual(documents, expected)
         return report.losses
     }
 
@@ -327,7 +327,7 @@ struct SalvageTests {
     func `Of a log with a damaged group the later ones are taken, and the report names the gap`() async throws {
         // The last six groups are in the log alone.
         let losses = try await losses(damaging: "c/163", of: 150..<200)
-        #expect(losses.count == 1 && losses.first?.contains("are missing") == true, "\(losses)")
+        expect(losses.count == 1 && losses.first?.contains("are missing") == true, "\(losses)")
     }
 
     @Test
@@ -339,7 +339,7 @@ struct SalvageTests {
         bytes[bytes.startIndex + 20] ^= 1
         try bytes.write(to: URL(filePath: path))
         let (documents, report) = try salvage(copy, of: original)
-        #expect(documents == original.documents)
-        #expect(report.losses.contains { $0.contains("header of the segment") })
+        expectEqual(documents, original.documents)
+        expect(report.losses.contains { $0.contains("header of the segment") })
     }
 }

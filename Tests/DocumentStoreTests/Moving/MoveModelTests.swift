@@ -32,7 +32,7 @@ struct MoveModelTests {
         mutating func note(
             _ identifier: RequestIdentifier, _ writes: [StepWrite], _ result: CommitResult
         ) {
-            #expect(result.commitMicroseconds > lastCommit)
+            expect(result.commitMicroseconds > lastCommit)
             lastCommit = result.commitMicroseconds
             answers.append((identifier, writes, result))
             for (write, outcome) in zip(writes, result.writeResults) {
@@ -132,47 +132,47 @@ struct MoveModelTests {
 
         mutating func move() async throws {
             late = []
-            #expect(try await stores.receive().state == .receiving)
+            try await expectEqual(stores.receive().state, .receiving)
             try await disturb(writes: true)
-            if random.oneIn(2) { #expect(try await stores.receive().state == .receiving) }
+            if random.oneIn(2) { try await expectEqual(stores.receive().state, .receiving) }
             try await copy(writes: true, steps: random.below(30))
             if random.oneIn(4) {
-                #expect(try await stores.discard().state == .discarded)
+                try await expectEqual(stores.discard().state, .discarded)
                 try await MovingStores.waitUntilRemoved(stores.target)
                 stores.generation += 1
                 late = []
-                #expect(try await stores.receive().state == .receiving)
+                try await expectEqual(stores.receive().state, .receiving)
                 try await copy(writes: true, steps: random.below(30))
             }
-            #expect(try await stores.release().state == .released)
+            try await expectEqual(stores.release().state, .released)
             try await disturb(writes: false)
-            if random.oneIn(2) { #expect(try await stores.release().state == .released) }
+            if random.oneIn(2) { try await expectEqual(stores.release().state, .released) }
             while stores.target.store.tenure(of: stores.database).state != .owned {
                 try await copy(writes: false, steps: 100)
             }
             if random.oneIn(2) { stores.target = try stores.target.restarted() }
-            #expect(try await stores.deleteReleased().state == .released)
+            try await expectEqual(stores.deleteReleased().state, .released)
         }
 
         /// Compares the owner with the model.
         mutating func check() async throws {
             let target = stores.target
             for path in Set(model.documents.keys).union(model.answers.flatMap { $0.writes.map(\.path) }).sorted() {
-                #expect(try target.get(path) == model.documents[path], "\(path)")
+                try expectEqual(target.get(path), model.documents[path], "\(path)")
             }
             for collection in ["a", "b", "a/d1/s"] {
                 let expected = model.documents.keys.filter {
                     $0.hasPrefix("\(collection)/") && !$0.dropFirst(collection.count + 1).contains("/")
                 }
                 let ids = expected.map { String($0.dropFirst(collection.count + 1)) }
-                #expect(try target.ids(collection).sorted() == ids.sorted())
+                try expectEqual(target.ids(collection).sorted(), ids.sorted())
             }
             for answer in model.answers {
                 let again = try await target.result(committing: answer.writes, identifier: answer.identifier)
-                #expect(again == answer.result)
+                expectEqual(again, answer.result)
             }
             for path in model.documents.keys.sorted() {
-                #expect(try target.get(path) == model.documents[path], "\(path) after the repetitions")
+                try expectEqual(target.get(path), model.documents[path], "\(path) after the repetitions")
             }
         }
     }
@@ -192,7 +192,7 @@ struct MoveModelTests {
             try await run.check()
         }
         try await MovingStores.waitUntilRemoved(run.stores.source)
-        #expect(try StoreCheck.run(run.stores.source.store).documents == 0)
+        try expectEqual(StoreCheck.run(run.stores.source.store).documents, 0)
         try run.stores.finish()
     }
 }

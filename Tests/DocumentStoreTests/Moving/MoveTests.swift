@@ -31,23 +31,23 @@ struct MoveTests {
         let before = try paths.map { try stores.source.get($0) }
         let readTime = stores.source.store.currentReadTime
         try await stores.move()
-        #expect(stores.target.store.tenure(of: stores.database).state == .owned)
-        #expect(stores.target.store.tenure(of: stores.database).version > readTime)
-        #expect(try paths.map { try stores.target.get($0) } == before)
-        #expect(try stores.target.ids("c").count == 3)
+        expectEqual(stores.target.store.tenure(of: stores.database).state, .owned)
+        expect(stores.target.store.tenure(of: stores.database).version > readTime)
+        try expectEqual(paths.map { try stores.target.get($0) }, before)
+        try expectEqual(stores.target.ids("c").count, 3)
         let created = try #require(before[1]?.createMicroseconds)
         let written = try await stores.target.result(committing: [.set("c/b", fields(7)), .set("c/n", fields(8))])
-        #expect(written.commitMicroseconds > readTime)
-        #expect(
-            try stores.target.get("c/b")
-                == SeenDocument(
-                    fields: fields(7), createMicroseconds: created, updateMicroseconds: written.commitMicroseconds))
-        #expect(stores.target.store.currentReadTime >= written.commitMicroseconds)
+        expect(written.commitMicroseconds > readTime)
+        try expectEqual(
+            stores.target.get("c/b"),
+            SeenDocument(fields: fields(7), createMicroseconds: created, updateMicroseconds: written.commitMicroseconds)
+        )
+        expect(stores.target.store.currentReadTime >= written.commitMicroseconds)
         // A precondition names the time that the document had in the source.
         let time = TimestampValue(microseconds: Int64(try #require(before[0]?.updateMicroseconds)))
         try await stores.target.commit([.set("c/a", fields(9), .updateTime(time))])
         let stale = try await stores.target.failure([.set("c/a", fields(10), .updateTime(time))])
-        #expect(stale?.code == .failedPrecondition)
+        expectEqual(stale?.code, .failedPrecondition)
         try stores.finish()
     }
 
@@ -57,19 +57,19 @@ struct MoveTests {
         let stores = try MovingStores { $0.admitsTime = { time in limit.withLock { time < $0 } } }
         stores.source.clock.advance(milliseconds: 3_600_000)
         try await stores.source.commit([.set("c/a", fields(1))])
-        #expect(try await stores.receive().state == .receiving)
+        try await expectEqual(stores.receive().state, .receiving)
         try await stores.copy()
         let released = try await stores.release().version
         limit.update { $0 = released }
         let before = stores.target.store.tenure(of: stores.database)
         let error = await #expect(throws: RequestError.self) { try await stores.copy() }
-        #expect(error?.code == .unavailable)
-        #expect(stores.target.store.tenure(of: stores.database) == before)
-        #expect(stores.target.store.currentReadTime < released)
+        expectEqual(error?.code, .unavailable)
+        expectEqual(stores.target.store.tenure(of: stores.database), before)
+        expect(stores.target.store.currentReadTime < released)
         limit.update { $0 = released + 1 }
         try await stores.copy()
-        #expect(stores.target.store.tenure(of: stores.database).state == .owned)
-        #expect(stores.target.store.currentReadTime > released)
+        expectEqual(stores.target.store.tenure(of: stores.database).state, .owned)
+        expect(stores.target.store.currentReadTime > released)
         try stores.finish()
     }
 
@@ -82,11 +82,11 @@ struct MoveTests {
         try await stores.source.commit([.set("c/a", ["list": list])])
         // From here on the document is over the limit.
         try await IndexedModel(stores.source).declare(IndexDeclaration())
-        #expect(try await stores.source.failure([.set("c/b", ["list": list])])?.code == .invalidArgument)
+        try await expectEqual(stores.source.failure([.set("c/b", ["list": list])])?.code, .invalidArgument)
         let before = try stores.source.get("c/a")
         try await stores.move()
-        #expect(try stores.target.get("c/a") == before)
-        #expect(try await stores.target.failure([.set("c/b", ["list": list])])?.code == .invalidArgument)
+        try expectEqual(stores.target.get("c/a"), before)
+        try await expectEqual(stores.target.failure([.set("c/b", ["list": list])])?.code, .invalidArgument)
         try stores.finish()
     }
 
@@ -99,12 +99,12 @@ struct MoveTests {
         let before = source.store.currentReadTime
         let optimistic = try await source.begin()
         let pessimistic = try await source.begin(.readWrite(retryTransaction: [], concurrency: .pessimistic))
-        #expect(try source.integer("c/a", "n", .transaction(optimistic)) == 1)
-        #expect(try await stores.receive().state == .receiving)
+        try expectEqual(source.integer("c/a", "n", .transaction(optimistic)), 1)
+        try await expectEqual(stores.receive().state, .receiving)
         try await stores.copy()
         let released = try await stores.release()
-        #expect(released.state == .released && released.target == "target" && released.isCopyLeft)
-        #expect(try await stores.release() == released)
+        expect(released.state == .released && released.target == "target" && released.isCopyLeft)
+        try await expectEqual(stores.release(), released)
 
         for refused in [
             try await source.failure([.set("c/a", fields(2))]), source.readError("c/a"),
@@ -113,39 +113,39 @@ struct MoveTests {
             await #expect(throws: RequestError.self) { try await source.begin(.readOnly(readTime: nil)) },
             await #expect(throws: RequestError.self) { try await source.batch([.set("c/a", fields(2))]) },
         ] {
-            #expect(refused?.code == .unavailable && refused?.isDatabaseElsewhere == true, "\(refused as Any)")
+            expect(refused?.code == .unavailable && refused?.isDatabaseElsewhere == true, "\(refused as Any)")
         }
         for transaction in [optimistic, pessimistic] {
-            #expect(source.readError("c/a", .transaction(transaction))?.code == .aborted)
+            expectEqual(source.readError("c/a", .transaction(transaction))?.code, .aborted)
             let late = try await source.failure([.set("c/b", fields(2))], transaction: transaction)
-            #expect(late?.code == .aborted)
+            expectEqual(late?.code, .aborted)
         }
-        #expect(try source.integer("c/a", "n", Self.time(before)) == 1)
+        try expectEqual(source.integer("c/a", "n", Self.time(before)), 1)
         let again = try await source.result(
             committing: [.increment("c/a", field: "n", by: 1)], identifier: Self.identifier(1))
-        #expect(again == first)
-        #expect(source.store.databaseNames == [])
-        #expect(source.store.moveRefusal(of: stores.database) != nil)
+        expectEqual(again, first)
+        expectEqual(source.store.databaseNames, [])
+        expect(source.store.moveRefusal(of: stores.database) != nil)
 
         try await stores.copy()
         let owned = try await stores.target.result(
             committing: [.increment("c/a", field: "n", by: 1)], identifier: Self.identifier(1))
-        #expect(owned == first)
-        #expect(try stores.target.integer("c/a") == 1)
+        expectEqual(owned, first)
+        try expectEqual(stores.target.integer("c/a"), 1)
         let next = try await stores.target.result(
             committing: [.increment("c/a", field: "n", by: 1)], identifier: Self.identifier(2))
-        #expect(next.commitMicroseconds > released.version)
-        #expect(try stores.target.integer("c/a") == 2)
+        expect(next.commitMicroseconds > released.version)
+        try expectEqual(stores.target.integer("c/a"), 2)
 
-        #expect(try await stores.deleteReleased().state == .released)
+        try await expectEqual(stores.deleteReleased().state, .released)
         try await MovingStores.waitUntilRemoved(source)
-        #expect(try StoreCheck.run(source.store).documents == 0)
-        #expect(source.readError("c/a")?.isDatabaseElsewhere == true)
+        try expectEqual(StoreCheck.run(source.store).documents, 0)
+        expectEqual(source.readError("c/a")?.isDatabaseElsewhere, true)
         let late = try await source.failure([.set("c/a", fields(2))])
-        #expect(late?.isDatabaseElsewhere == true)
+        expectEqual(late?.isDatabaseElsewhere, true)
         let restarted = try source.reopened()
-        #expect(restarted.store.tenure(of: stores.database).state == .released)
-        #expect(restarted.readError("c/a")?.isDatabaseElsewhere == true)
+        expectEqual(restarted.store.tenure(of: stores.database).state, .released)
+        expectEqual(restarted.readError("c/a")?.isDatabaseElsewhere, true)
         try restarted.finish()
         try stores.target.finish()
     }
@@ -161,31 +161,31 @@ struct MoveTests {
         let write = CommitRequest(writes: try stores.target.list([.set("c/o", fields(1))], in: other))
         _ = try await stores.target.outcome(write).get()
         let received = try await stores.receive()
-        #expect(received.state == .receiving && received.progress == [])
-        #expect(try await stores.receive() == received)
+        expect(received.state == .receiving && received.progress == [])
+        try await expectEqual(stores.receive(), received)
         try await stores.copy()
         for target in [stores.target, try stores.target.crashed()] {
-            #expect(target.store.databaseNames == [other])
+            expectEqual(target.store.databaseNames, [other])
             for refused in [
                 try await target.failure([.set("c/a", fields(2))]), target.readError("c/a"),
                 await #expect(throws: RequestError.self) { try await target.begin() },
             ] {
-                #expect(refused?.code == .unavailable && refused?.isDatabaseElsewhere == true)
+                expect(refused?.code == .unavailable && refused?.isDatabaseElsewhere == true)
             }
         }
-        #expect(try await stores.release().state == .released)
+        try await expectEqual(stores.release().state, .released)
         let before = stores.target.store.currentReadTime
         try await stores.copy()
         let tenure = stores.target.store.tenure(of: stores.database)
-        #expect(stores.target.readError("c/a", Self.time(before)) == .snapshotTooOld)
-        #expect(try stores.target.integer("c/a", "n", Self.time(tenure.version)) == 1)
-        #expect(stores.target.store.oldestResumeTime(of: stores.database) == tenure.version)
-        #expect(Set(stores.target.store.databaseNames) == [other, stores.database])
+        expectEqual(stores.target.readError("c/a", Self.time(before)), .snapshotTooOld)
+        try expectEqual(stores.target.integer("c/a", "n", Self.time(tenure.version)), 1)
+        expectEqual(stores.target.store.oldestResumeTime(of: stores.database), tenure.version)
+        expectEqual(Set(stores.target.store.databaseNames), [other, stores.database])
         // Another loop of a server has another reader.
         let reader = stores.target.store.makeReader()
         for selector in [.latest, Self.time(before), .latest, Self.time(before)] {
             let point = try? reader.readPoint(selector, in: stores.database)
-            if case .latest = selector { #expect(point != nil) } else { #expect(point == nil) }
+            if case .latest = selector { expect(point != nil) } else { expectNil(point) }
         }
         try stores.finish()
     }
@@ -196,25 +196,25 @@ struct MoveTests {
         for start in stride(from: 0, to: 400, by: 100) {
             try await stores.source.commit((start..<start + 100).map { .set("c/d\($0)", fields(Int64($0))) })
         }
-        #expect(try await stores.receive().state == .receiving)
+        try await expectEqual(stores.receive().state, .receiving)
         try await stores.copy()
-        #expect(try StoreCheck.run(stores.target.store).documents == 400)
-        #expect(try await stores.discard().state == .discarded)
-        #expect(try await stores.discard().state == .discarded)
+        try expectEqual(StoreCheck.run(stores.target.store).documents, 400)
+        try await expectEqual(stores.discard().state, .discarded)
+        try await expectEqual(stores.discard().state, .discarded)
         let late = await #expect(throws: RequestError.self) { try await stores.receive() }
-        #expect(late?.code == .failedPrecondition)
+        expectEqual(late?.code, .failedPrecondition)
         stores.source.store.endMoveSource(of: stores.database)
         try await MovingStores.waitUntilRemoved(stores.target)
-        #expect(try StoreCheck.run(stores.target.store).documents == 0)
-        #expect(stores.target.readError("c/d1")?.isDatabaseElsewhere == true)
+        try expectEqual(StoreCheck.run(stores.target.store).documents, 0)
+        expectEqual(stores.target.readError("c/d1")?.isDatabaseElsewhere, true)
         stores.target = try stores.target.restarted()
-        #expect(stores.target.store.tenure(of: stores.database).state == .discarded)
+        expectEqual(stores.target.store.tenure(of: stores.database).state, .discarded)
         try await stores.source.commit([.set("c/d1", fields(1_000))])
         // The next attempt.
         stores.generation += 1
         try await stores.move()
-        #expect(try stores.target.ids("c").count == 400)
-        #expect(try stores.target.integer("c/d1") == 1_000)
+        try expectEqual(stores.target.ids("c").count, 400)
+        try expectEqual(stores.target.integer("c/d1"), 1_000)
         try stores.finish()
     }
 
@@ -229,15 +229,15 @@ struct MoveTests {
         stores.turn()
         // The removal begins by itself.
         let early = await #expect(throws: RequestError.self) { try await stores.receive() }
-        #expect(early?.code == .unavailable)
+        expectEqual(early?.code, .unavailable)
         try await MovingStores.waitUntilRemoved(stores.target)
         try await stores.move()
-        #expect(try stores.target.ids("c") == ["b", "d"])
-        #expect(try stores.target.get("c/d") == before)
-        #expect(stores.source.readError("c/b")?.isDatabaseElsewhere == true)
+        try expectEqual(stores.target.ids("c"), ["b", "d"])
+        try expectEqual(stores.target.get("c/d"), before)
+        expectEqual(stores.source.readError("c/b")?.isDatabaseElsewhere, true)
         stores.generation = 1
         let outdated = await #expect(throws: RequestError.self) { try await stores.release() }
-        #expect(outdated?.code == .failedPrecondition)
+        expectEqual(outdated?.code, .failedPrecondition)
         try stores.finish()
     }
 
@@ -284,10 +284,10 @@ struct MoveTests {
         let described = try #require(stores.source.store.describeDatabase(stores.database))
         try await stores.move()
         let moved = try #require(stores.target.store.describeDatabase(stores.database))
-        #expect(moved.settings == described.settings)
-        #expect(moved.createMicroseconds == described.createMicroseconds)
+        expectEqual(moved.settings, described.settings)
+        expectEqual(moved.createMicroseconds, described.createMicroseconds)
         let number = try #require(stores.target.store.databases.number(of: stores.database))
-        #expect(stores.target.store.indexState.current.declaration(of: number) == declaration)
+        expectEqual(stores.target.store.indexState.current.declaration(of: number), declaration)
         try await eventually("the indexes are built") {
             stores.target.clock.advance(milliseconds: 1_000)
             stores.target.store.noticeTime()
@@ -296,7 +296,7 @@ struct MoveTests {
         // The check derives all entries again.
         stores.target = try stores.target.reopened()
         let reopened = stores.target.store.describeDatabase(stores.database)
-        #expect(reopened?.createMicroseconds == described.createMicroseconds)
+        expectEqual(reopened?.createMicroseconds, described.createMicroseconds)
         try stores.finish()
     }
 
@@ -321,7 +321,7 @@ struct MoveTests {
     func `Chunks that are malformed or of another move change nothing`() async throws {
         let stores = try MovingStores()
         try await stores.source.commit([.set("c/a", fields(1)), .set("c/b", fields(2))])
-        #expect(try await stores.receive().state == .receiving)
+        try await expectEqual(stores.receive().state, .receiving)
         let chunk = try stores.chunk()
         for length in stride(from: 0, to: chunk.bytes.count, by: 3) {
             let cut = Array(chunk.bytes[..<length])
@@ -332,16 +332,16 @@ struct MoveTests {
                     }
                 }.get()
             }
-            #expect(error?.code == .invalidArgument)
+            expectEqual(error?.code, .invalidArgument)
         }
-        #expect(try StoreCheck.run(stores.target.store).documents == 0)
+        try expectEqual(StoreCheck.run(stores.target.store).documents, 0)
         stores.generation = 2
         let other = await #expect(throws: RequestError.self) { try await stores.apply(chunk) }
-        #expect(other?.code == .failedPrecondition)
+        expectEqual(other?.code, .failedPrecondition)
         stores.generation = 1
         let applied = try await stores.apply(chunk)
-        #expect(try await stores.apply(chunk) == applied)
-        #expect(try StoreCheck.run(stores.target.store).documents == 2)
+        try await expectEqual(stores.apply(chunk), applied)
+        try expectEqual(StoreCheck.run(stores.target.store).documents, 2)
         try stores.finish()
     }
 
@@ -349,7 +349,7 @@ struct MoveTests {
     func `A leader that was replaced, or may have been, gives out nothing`() async throws {
         let stores = try MovingStores()
         try await stores.source.commit([.set("c/a", fields(1))])
-        #expect(try await stores.receive().state == .receiving)
+        try await expectEqual(stores.receive().state, .receiving)
         let replaced = try stores.source.crashed()
         let uncertain = try stores.source.crashed { $0.holdsLease = { false } }
         try await stores.source.commit([.set("c/a", fields(2))])
@@ -359,9 +359,9 @@ struct MoveTests {
             let error = #expect(throws: RequestError.self) {
                 try store.moveChunk(of: stores.database, generation: 1, after: progress)
             }
-            #expect(error?.code == .unavailable)
+            expectEqual(error?.code, .unavailable)
         }
-        #expect(try replaced.store.moveChunk(of: stores.database, generation: 1, after: []).documents == 1)
+        try expectEqual(replaced.store.moveChunk(of: stores.database, generation: 1, after: []).documents, 1)
         try stores.finish()
     }
 
@@ -377,15 +377,15 @@ struct MoveTests {
             let write = StepWrite.set("c/d\(number % 20)", fields(Int64(number)))
             _ = try await stores.source.result(committing: [write], identifier: identifier)
         }
-        #expect(try await stores.receive().state == .receiving)
+        try await expectEqual(stores.receive().state, .receiving)
         for number in 0..<5 {
             _ = try await stores.apply(try stores.chunk())
             try await stores.source.commit([.delete("c/d\(number)"), .set("c/n\(number)", fields(1))])
         }
-        #expect(try await stores.release().state == .released)
+        try await expectEqual(stores.release().state, .released)
         try await stores.copy()
         try await stores.target.commit([.set("c/n1", fields(2))])
-        #expect(try await stores.deleteReleased().state == .released)
+        try await expectEqual(stores.deleteReleased().state, .released)
         try await MovingStores.waitUntilRemoved(stores.source)
         for leader in [stores.source, stores.target] {
             let follower = try StoreHarness(clock: leader.clock) { $0.leader = "leader:1" }
@@ -396,9 +396,9 @@ struct MoveTests {
             try await withCheckedContinuation { continuation in
                 follower.store.follow(all) { continuation.resume(returning: $0) }
             }.get()
-            #expect(follower.store.tenure(of: stores.database) == leader.store.tenure(of: stores.database))
-            #expect(
-                try FollowingTests.entries(follower.store, at: nil) == FollowingTests.entries(leader.store, at: nil))
+            expectEqual(follower.store.tenure(of: stores.database), leader.store.tenure(of: stores.database))
+            try expectEqual(
+                FollowingTests.entries(follower.store, at: nil), FollowingTests.entries(leader.store, at: nil))
             follower.store.close()
         }
         try stores.finish()

@@ -152,7 +152,7 @@ struct CommitTimeReadTests {
         mutating func check(_ steps: [Step]) throws {
             for step in steps.suffix(3) {
                 let path = step.path
-                #expect(try harness.get(path, selector)?.fields == documents[path]?.fields, "\(path), \(place)")
+                try expectEqual(harness.get(path, selector)?.fields, documents[path]?.fields, "\(path), \(place)")
                 for name in step.fields?.entries.map(\.key) ?? [] { try check(field: name, in: path) }
             }
             for collection in CommitTimeReadTests.collections(of: steps) { try check(collection: collection) }
@@ -183,11 +183,11 @@ struct CommitTimeReadTests {
             let (found, tree, _, _) = try model.run(
                 query, parent: parent, options: QueryOptions(), pageSize: 100, at: selector)
             let expected = NaiveQuery.results(query, parent: parent, of: Array(documents.values))
-            #expect(found.map(\.path) == expected.map(\.path), "\(place), plan:\n\(tree)")
+            expectEqual(found.map(\.path), expected.map(\.path), "\(place), plan:\n\(tree)")
             var bare = query
             bare.select = nil
             let count = try model.count(bare, parent: parent, at: selector).count
-            #expect(count == Int64(expected.count), "\(place):\n\(tree)")
+            expectEqual(count, Int64(expected.count), "\(place):\n\(tree)")
             guard withTotals else { return }
             let numbers = expected.compactMap { document -> Int64? in
                 guard case .integer(let number)? = document.fields["n"] else { return nil }
@@ -197,7 +197,7 @@ struct CommitTimeReadTests {
                 bare, [.sum(FieldPath("n")), .average(FieldPath("n"))], parent: parent, at: selector)
             let sum = numbers.reduce(0, +)
             let average: Value = numbers.isEmpty ? .null : .double(Double(sum) / Double(numbers.count))
-            #expect(totals == [.integer(sum), average], "\(place):\n\(tree)")
+            expectEqual(totals, [.integer(sum), average], "\(place):\n\(tree)")
         }
 
         private func check(collection: String) throws {
@@ -211,8 +211,8 @@ struct CommitTimeReadTests {
                 listed.append(String(repairingUTF8: id))
                 return .more
             }
-            #expect(listed == expected, "\(collection), \(place)")
-            #expect(try reader.documentCount(of: path, at: point) == expected.count, "\(collection), \(place)")
+            expectEqual(listed, expected, "\(collection), \(place)")
+            try expectEqual(reader.documentCount(of: path, at: point), expected.count, "\(collection), \(place)")
             // A part has at least 128 documents: a collection of 300 is cut once.
             guard collection == "parts", expected.count == 300 else { return }
             let root = Array(harness.database.documentsRoot.utf8)
@@ -220,7 +220,7 @@ struct CommitTimeReadTests {
             var partitioner = try GroupPartitioner(group, parent: root.byteSpan, cuts: 4)
             while try !partitioner.next(from: reader.source(at: point)) {}
             let cuts = partitioner.result.map { String(decoding: $0, as: UTF8.self) }
-            #expect(cuts.count == 1 && documents[cuts.first ?? ""] != nil, "\(cuts), \(place)")
+            expect(cuts.count == 1 && documents[cuts.first ?? ""] != nil, "\(cuts), \(place)")
         }
 
         private func checkNames() throws {
@@ -229,7 +229,7 @@ struct CommitTimeReadTests {
             for parent in ["", "c/1", "d/z"] {
                 let path = parent.isEmpty ? nil : try DocumentPath(database: harness.database, path: parent)
                 let found = try reader.collectionIDs(below: path, after: nil, limit: 10_000, at: point)
-                #expect(found == CommitTimeReadTests.ids(documents, below: parent), "below \(parent), \(place)")
+                expectEqual(found, CommitTimeReadTests.ids(documents, below: parent), "below \(parent), \(place)")
             }
         }
     }
@@ -250,9 +250,9 @@ struct CommitTimeReadTests {
         }
         let order = try await Self.commit(6, each: 16, seed: seed, to: harness)
         let states = Self.states(order)
-        #expect(harness.store.statistics.groups < UInt64(order.count))
+        expect(harness.store.statistics.groups < UInt64(order.count))
         for (commit, documents) in zip(order, states) {
-            #expect(commit.seen == Self.expected(commit.steps, documents), "at \(commit.time), right after it")
+            expectEqual(commit.seen, Self.expected(commit.steps, documents), "at \(commit.time), right after it")
         }
         var random = RandomQueries(seed: seed)
         func check(_ harness: StoreHarness, _ store: String) async throws {
@@ -305,7 +305,7 @@ struct CommitTimeReadTests {
                 let point = try reader.readPoint(selector, in: database)
                 let source = try reader.source(at: point)
                 var count = CatalogueCount(.descendants(parent: [], collectionID: Array("c".utf8)))
-                #expect(try count.next(from: source) == .count(position + 1))
+                try expectEqual(count.next(from: source), .count(position + 1))
             }
         }
         try harness.finish()

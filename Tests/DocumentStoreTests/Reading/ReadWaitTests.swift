@@ -49,18 +49,18 @@ import Testing
     func `A read at the present waits for the commit in flight, and then sees it`() throws {
         let ground = try Ground()
         let store = ground.harness.store
-        #expect(try !store.mustWait(for: ground.now))
+        try expect(!store.mustWait(for: ground.now))
         try ground.stage("c/a", 1)
         let now = ground.now
-        #expect(try store.mustWait(for: now))
+        try expect(store.mustWait(for: now))
         #expect(throws: RequestError.self) { try store.makeReader().readPoint(now, in: ground.harness.database) }
         let outcome = Box<Void>()
         store.prepareRead(now, locking: []) { outcome.set($0) }
-        #expect(outcome.value == nil)
+        expectNil(outcome.value)
         try ground.publish(1)
         try waitUntil("the read is ready") { outcome.value != nil }
         try outcome.value?.get()
-        #expect(try ground.harness.integer("c/a", "n", now) == 1)
+        try expectEqual(ground.harness.integer("c/a", "n", now), 1)
         try ground.harness.finish()
     }
 
@@ -75,14 +75,14 @@ import Testing
         // Without a time it reads what is published, and waits for nothing.
         let immediate = Box<TransactionIdentifier>()
         store.beginTransaction(in: ground.harness.database, options: .readOnly(readTime: nil)) { immediate.set($0) }
-        #expect(immediate.value != nil)
-        #expect(outcome.value == nil)
+        expect(immediate.value != nil)
+        expectNil(outcome.value)
         try ground.publish(1)
         try waitUntil("the transaction has begun") { outcome.value != nil }
         let transaction = try #require(try outcome.value?.get())
-        #expect(try ground.harness.integer("c/a", "n", .transaction(transaction)) == 1)
+        try expectEqual(ground.harness.integer("c/a", "n", .transaction(transaction)), 1)
         let earlier = try #require(try immediate.value?.get())
-        #expect(try ground.harness.get("c/a", .transaction(earlier)) == nil)
+        try expectNil(ground.harness.get("c/a", .transaction(earlier)))
         try ground.harness.finish()
     }
 
@@ -95,11 +95,11 @@ import Testing
         store.prepareRead(ground.now, locking: []) { outcome.set($0) }
         ground.harness.clock.advance(milliseconds: 4_999)
         store.endExpiredWaits()
-        #expect(outcome.value == nil)
+        expectNil(outcome.value)
         ground.harness.clock.advance(milliseconds: 1)
         store.endExpiredWaits()
         let error = #expect(throws: RequestError.self) { try outcome.value?.get() }
-        #expect(error?.code == .unavailable)
+        expectEqual(error?.code, .unavailable)
         try ground.publish(1)
         try ground.harness.finish()
     }

@@ -60,11 +60,10 @@ struct ScanTests {
             if random.generator.oneIn(10) { try harness.store.checkpoint() }
         }
         let all = sorted(model.map { String(decoding: $0, as: UTF8.self) })
-        #expect(try harness.ids("c").map { Array($0.utf8) } == all.map { Array($0.utf8) })
-        #expect(
-            try harness.ids("c", direction: .descending).map { Array($0.utf8) } == all.reversed().map { Array($0.utf8) }
-        )
-        #expect(try harness.store.makeReader().count("c", harness) == all.count)
+        try expectEqual(harness.ids("c").map { Array($0.utf8) }, all.map { Array($0.utf8) })
+        try expectEqual(
+            harness.ids("c", direction: .descending).map { Array($0.utf8) }, all.reversed().map { Array($0.utf8) })
+        try expectEqual(harness.store.makeReader().count("c", harness), all.count)
         for _ in 0..<150 {
             let range = DocumentIDRange(
                 lower: random.generator.oneIn(4) ? nil : bound(all, &random),
@@ -74,7 +73,7 @@ struct ScanTests {
             var expected = all.filter { isIn($0, range) }
             if direction == .descending { expected.reverse() }
             let found = try harness.ids("c", range, direction: direction, limit: limit)
-            #expect(found.map { Array($0.utf8) } == expected.prefix(limit).map { Array($0.utf8) })
+            expectEqual(found.map { Array($0.utf8) }, expected.prefix(limit).map { Array($0.utf8) })
         }
         try harness.finish()
     }
@@ -105,9 +104,9 @@ struct ScanTests {
         for start in stride(from: 0, to: 1_000, by: 250) {
             try await harness.commit(ids[start..<(start + 250)].shuffled().map { .set("c/\($0)", fields(1)) })
         }
-        #expect(try harness.ids("c") == ids)
-        #expect(try harness.ids("c", direction: .descending, limit: 700) == Array(ids.reversed().prefix(700)))
-        #expect(try harness.get("c/\(ids[500])") != nil)
+        try expectEqual(harness.ids("c"), ids)
+        try expectEqual(harness.ids("c", direction: .descending, limit: 700), Array(ids.reversed().prefix(700)))
+        try expect(harness.get("c/\(ids[500])") != nil)
         try harness.finish()
     }
 
@@ -119,24 +118,23 @@ struct ScanTests {
         // As near to 6 KiB as four segments come.
         let rest = min(Limits.documentNameBytes - root - 4 - 2 * 1_500 - 1_499, 1_500)
         let path = "\(id)a/\(id)b/\(String(repeating: "m", count: 1_499))/\(String(repeating: "k", count: rest))"
-        #expect(harness.name(path).utf8.count > Limits.documentNameBytes - 150)
+        expect(harness.name(path).utf8.count > Limits.documentNameBytes - 150)
         try await harness.commit([
             .set(path, fields(1)), .set("\(id)a/\(id)b", fields(2)), .set("\(id)a/\(id)c", fields(3)),
         ])
-        #expect(try harness.integer(path) == 1)
-        #expect(try harness.ids("\(id)a") == ["\(id)b", "\(id)c"])
+        try expectEqual(harness.integer(path), 1)
+        try expectEqual(harness.ids("\(id)a"), ["\(id)b", "\(id)c"])
         let reader = harness.store.makeReader()
         let point = try reader.readPoint(.latest, in: harness.database)
-        #expect(try reader.collectionIDs(below: nil, after: nil, limit: 10, at: point) == ["\(id)a"])
+        try expectEqual(reader.collectionIDs(below: nil, after: nil, limit: 10, at: point), ["\(id)a"])
         let parent = try DocumentPath(harness.name("\(id)a/\(id)b"))
-        #expect(
-            try reader.collectionIDs(below: parent, after: nil, limit: 10, at: point) == [
-                String(repeating: "m", count: 1_499)
-            ])
+        try expectEqual(
+            reader.collectionIDs(below: parent, after: nil, limit: 10, at: point),
+            [String(repeating: "m", count: 1_499)])
         try harness.store.checkpoint()
         let again = try harness.crashed()
         try await again.commit([.delete(path)])
-        #expect(try again.get(path) == nil)
+        try expectNil(again.get(path))
         try again.finish()
         try harness.finish()
     }
@@ -180,13 +178,13 @@ struct ScanTests {
                     && (id == nil || path == id || path.suffix(id!.count + 1) == [UInt8(ascii: "/")] + id!)
             }
         }
-        #expect(try walk(.latest, below: [], id: nil) == all)
+        try expectEqual(walk(.latest, below: [], id: nil), all)
         for name in names {
-            #expect(try walk(.latest, below: [], id: Array(name.utf8)) == expected(below: [], id: Array(name.utf8)))
+            try expectEqual(walk(.latest, below: [], id: Array(name.utf8)), expected(below: [], id: Array(name.utf8)))
         }
         for document in documents.prefix(20) {
             let parent = Array(document.utf8)
-            #expect(try walk(.latest, below: parent, id: nil) == expected(below: parent, id: nil))
+            try expectEqual(walk(.latest, below: parent, id: nil), expected(below: parent, id: nil))
         }
         // Ids below each document that has something below it.
         let point = try reader.readPoint(.latest, in: harness.database)
@@ -198,22 +196,21 @@ struct ScanTests {
             }
             return ids
         }
-        #expect(try reader.collectionIDs(below: nil, after: nil, limit: 100, at: point) == children([]))
+        try expectEqual(reader.collectionIDs(below: nil, after: nil, limit: 100, at: point), children([]))
         for document in documents.prefix(30) {
             let parent = try DocumentPath(harness.name(document))
             let ids = children(parent.utf8)
-            #expect(try reader.collectionIDs(below: parent, after: nil, limit: 100, at: point) == ids)
+            try expectEqual(reader.collectionIDs(below: parent, after: nil, limit: 100, at: point), ids)
             if let first = ids.first {
-                #expect(
-                    try reader.collectionIDs(below: parent, after: first, limit: 100, at: point)
-                        == Array(ids.dropFirst()))
-                #expect(try reader.collectionIDs(below: parent, after: nil, limit: 1, at: point) == [first])
+                try expectEqual(
+                    reader.collectionIDs(below: parent, after: first, limit: 100, at: point), Array(ids.dropFirst()))
+                try expectEqual(reader.collectionIDs(below: parent, after: nil, limit: 1, at: point), [first])
             }
         }
         // Everything goes; the past stays.
         try await harness.commit(Set(documents).map { .delete($0) })
-        #expect(try walk(.latest, below: [], id: nil) == [])
-        #expect(try walk(.time(before), below: [], id: nil) == all)
+        try expectEqual(walk(.latest, below: [], id: nil), [])
+        try expectEqual(walk(.time(before), below: [], id: nil), all)
         try harness.finish()
     }
 
@@ -250,10 +247,10 @@ struct ScanTests {
                 let bytes = [UInt8](copying: id)
                 listed.append(bytes)
                 let isThere = document != nil
-                #expect(isThere == present.contains(bytes))
+                expectEqual(isThere, present.contains(bytes))
                 return listed.count < limit ? .more : .stop
             }
-            #expect(listed == everything.filter { isIn($0, range) }.prefix(limit).map { Array($0.utf8) })
+            expectEqual(listed, everything.filter { isIn($0, range) }.prefix(limit).map { Array($0.utf8) })
         }
         try harness.finish()
     }

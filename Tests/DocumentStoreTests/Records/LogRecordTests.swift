@@ -24,23 +24,23 @@ struct LogRecordTests {
         writer.append(.answerInSlot, "", fields: [8], identifier: identifier, slot: 300)
         writer.append(.copied, "a/e", createMicroseconds: 6, updateMicroseconds: 7, fields: [4])
         writer.append(.copiedAgain, "a/f", createMicroseconds: 8, updateMicroseconds: 9, fields: [])
-        #expect(writer.itemCount == 7)
+        expectEqual(writer.itemCount, 7)
 
         var reader = try LogRecordReader(writer.bytes)
         let (number, name) = (reader.database, [UInt8](copying: reader.newDatabaseName))
-        #expect(number == 300)
-        #expect(name == database.utf8)
+        expectEqual(number, 300)
+        expectEqual(name, database.utf8)
         var seen: [String] = []
         while let item = try reader.next() {
             let path = String(repairingUTF8: item.path)
             seen.append("\(item.kind) \(path) \([UInt8](copying: item.payload)) \(item.createMicroseconds)")
-            if item.kind == .answer || item.kind == .answerInSlot { #expect(item.identifier == identifier) }
-            #expect(item.updateMicroseconds == (item.kind.isCopy ? item.createMicroseconds + 1 : 0))
-            #expect(item.slot == (item.kind == .answerInSlot ? 300 : nil))
+            if item.kind == .answer || item.kind == .answerInSlot { expectEqual(item.identifier, identifier) }
+            expectEqual(item.updateMicroseconds, item.kind.isCopy ? item.createMicroseconds + 1 : 0)
+            expectEqual(item.slot, item.kind == .answerInSlot ? 300 : nil)
         }
         let documents = ["created a/b [1, 2] 0", "updated a/c [] 5", "deleted a/d [] 0"]
         let copies = ["copied a/e [4] 6", "copiedAgain a/f [] 8"]
-        #expect(seen == documents + ["answer  [9] 0", "answerInSlot  [8] 0"] + copies)
+        expectEqual(seen, documents + ["answer  [9] 0", "answerInSlot  [8] 0"] + copies)
     }
 
     @Test
@@ -58,11 +58,11 @@ struct LogRecordTests {
                 while try reader.next() != nil {}
                 complete += 1
             } catch {
-                #expect(error.offset <= length)
+                expect(error.offset <= length)
             }
         }
         // After the header, after the first item, after the second.
-        #expect(complete == 3)
+        expectEqual(complete, 3)
     }
 
     @Test(arguments: ["", "a", "/a"])
@@ -83,7 +83,7 @@ struct LogRecordTests {
         var writer = ByteBuffer()
         SessionsRecord.write(names, into: &writer)
         let whole = writer.copyBytes()
-        #expect(try SessionsRecord.read(whole.byteSpan) == names)
+        try expectEqual(SessionsRecord.read(whole.byteSpan), names)
         for length in 2..<whole.count where length != 17 {
             #expect(throws: StorageError.self) { try SessionsRecord.read(Array(whole[..<length]).byteSpan) }
         }

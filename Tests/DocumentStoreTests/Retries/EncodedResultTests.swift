@@ -38,8 +38,8 @@ struct EncodedResultTests {
             let result = BatchWriteResult(commitMicroseconds: 1_000, outcomes: outcomes)
             let (read, _) = roundTrip(result)
             let found = try #require(read)
-            #expect(found.commitMicroseconds == result.commitMicroseconds)
-            #expect(found.outcomes == result.outcomes)
+            expectEqual(found.commitMicroseconds, result.commitMicroseconds)
+            expectEqual(found.outcomes, result.outcomes)
         }
     }
 
@@ -48,8 +48,8 @@ struct EncodedResultTests {
         let outcomes = [Result<WriteResult, RequestError>](
             repeating: .success(WriteResult(updateMicroseconds: 1_700_000_000_000_000)), count: 1_000)
         let (read, bytes) = roundTrip(BatchWriteResult(commitMicroseconds: 1_700_000_000_000_000, outcomes: outcomes))
-        #expect(read?.outcomes.count == 1_000)
-        #expect(bytes <= 13)
+        expectEqual(read?.outcomes.count, 1_000)
+        expect(bytes <= 13)
     }
 
     @Test
@@ -58,12 +58,12 @@ struct EncodedResultTests {
         for _ in 0..<20_000 {
             let bytes = (0..<generator.below(24)).map { _ in UInt8(generator.below(256)) }
             if let read = EncodedResult.read(bytes.byteSpan) {
-                #expect(read.outcomes.count <= Limits.requestBytes * 24)
+                expect(read.outcomes.count <= Limits.requestBytes * 24)
             }
         }
         for bytes in [[], [1, 9, 1]] as [[UInt8]] {
             let isResult = EncodedResult.read(bytes.byteSpan) != nil
-            #expect(!isResult)
+            expect(!isResult)
         }
     }
 }

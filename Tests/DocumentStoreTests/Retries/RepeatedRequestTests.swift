@@ -20,9 +20,9 @@ struct RepeatedRequestTests {
         let harness = try StoreHarness()
         let first = try await harness.result(committing: [.increment("c/a", field: "n", by: 1)], identifier: request(1))
         let again = try await harness.result(committing: [.increment("c/a", field: "n", by: 1)], identifier: request(1))
-        #expect(again == first)
-        #expect(try harness.integer("c/a") == 1)
-        #expect(harness.store.statistics.repeatsAnswered == 1)
+        expectEqual(again, first)
+        try expectEqual(harness.integer("c/a"), 1)
+        expectEqual(harness.store.statistics.repeatsAnswered, 1)
         try harness.finish()
     }
 
@@ -33,8 +33,8 @@ struct RepeatedRequestTests {
             committing: [.increment("c/a", field: "n", by: 1)], identifier: request(1))
         async let two: CommitResult = harness.result(
             committing: [.increment("c/a", field: "n", by: 1)], identifier: request(1))
-        #expect(try await one == two)
-        #expect(try harness.integer("c/a") == 1)
+        try await expectEqual(one, two)
+        try expectEqual(harness.integer("c/a"), 1)
         try harness.finish()
     }
 
@@ -55,20 +55,19 @@ struct RepeatedRequestTests {
         // Others, so that there is something after the checkpoint.
         try await harness.commit([.set("c/z", fields(1))])
         let again = isClean ? try harness.reopened() : try harness.crashed()
-        #expect(
-            try await again.result(
+        try await expectEqual(
+            again.result(
                 committing: [.increment("c/a", field: "n", by: 1), .delete("c/none"), .set("c/b", fields(1))],
-                identifier: request(1))
-                == first)
+                identifier: request(1)), first)
         // Between the two attempts the document was created that the first one did not find: still nothing happens.
         try await again.commit([.set("c/gone", fields(5))])
-        #expect(try await again.result(committing: [.delete("c/gone")], identifier: request(2, oldest: 1)) == second)
-        #expect(try again.integer("c/gone") == 5)
+        try await expectEqual(again.result(committing: [.delete("c/gone")], identifier: request(2, oldest: 1)), second)
+        try expectEqual(again.integer("c/gone"), 5)
         let repeated = try await again.batch(
             [.set("c/x", fields(1), .exists(true)), .set("c/y", fields(1))], identifier: request(3, oldest: 1))
-        #expect(repeated.commitMicroseconds == batch.commitMicroseconds)
-        #expect(repeated.outcomes.count == 2)
-        #expect(try again.integer("c/a") == 1)
+        expectEqual(repeated.commitMicroseconds, batch.commitMicroseconds)
+        expectEqual(repeated.outcomes.count, 2)
+        try expectEqual(again.integer("c/a"), 1)
         try again.finish()
         if !isClean { try harness.finish() }
     }
@@ -81,7 +80,7 @@ struct RepeatedRequestTests {
         }
         try await harness.commit([.set("c/a", fields(1))])
         try await harness.commit([.set("c/a", fields(2), .exists(true))], identifier: request(1))
-        #expect(try harness.integer("c/a") == 2)
+        try expectEqual(harness.integer("c/a"), 2)
         try harness.finish()
     }
 
@@ -92,9 +91,8 @@ struct RepeatedRequestTests {
         for transaction in [one, two] { _ = try harness.get("c/a", .transaction(transaction)) }
         let first = try await harness.result(
             committing: [.set("c/a", fields(1))], transaction: one, identifier: request(1))
-        #expect(
-            try await harness.result(committing: [.set("c/a", fields(1))], transaction: one, identifier: request(1))
-                == first)
+        try await expectEqual(
+            harness.result(committing: [.set("c/a", fields(1))], transaction: one, identifier: request(1)), first)
         let list = try harness.list([.set("c/a", fields(2))])
         for _ in 0..<2 {
             let outcome = await harness.outcome(CommitRequest(writes: list, transaction: two, identifier: request(2)))
@@ -102,7 +100,7 @@ struct RepeatedRequestTests {
                 Issue.record("should have been aborted")
                 continue
             }
-            #expect(error.code == .aborted)
+            expectEqual(error.code, .aborted)
         }
         try harness.finish()
     }
@@ -113,13 +111,13 @@ struct RepeatedRequestTests {
         for session in UInt64(1)...20 {
             try await harness.commit([.set("c/a", fields(Int64(session)))], identifier: request(1, session: session))
         }
-        #expect(try StoreCheck.run(harness.store).rememberedResults == 20)
+        try expectEqual(StoreCheck.run(harness.store).rememberedResults, 20)
         harness.clock.advance(milliseconds: 600_000)
         try await harness.commit([.set("c/a", fields(0))], identifier: request(1, session: 99))
         harness.clock.advance(milliseconds: 2_000)
         try await harness.commit([.set("c/a", fields(1))])
         try await harness.commit([.set("c/a", fields(2))])
-        #expect(try StoreCheck.run(harness.store).rememberedResults == 1)
+        try expectEqual(StoreCheck.run(harness.store).rememberedResults, 1)
         try harness.finish()
     }
 }
@@ -146,14 +144,14 @@ struct RequestAfterAnotherTests {
         #expect(throws: RequestError.self) { try first.get() }
         let early = try await outcome(harness, [.set("c/a", fields(2))], request(2), after: request(1))
         #expect(throws: RequestError.outOfOrder) { try early.get() }
-        #expect(try harness.integer("c/a") == nil)
+        try expectNil(harness.integer("c/a"))
         _ = try await outcome(harness, [.set("c/a", fields(1))], request(1), after: nil).get()
         _ = try await outcome(harness, [.set("c/a", fields(2))], request(2), after: request(1)).get()
         // In another session of the writer.
         _ = try await outcome(
             harness, [.set("c/a", fields(3))], request(1, session: 78), after: request(2)
         ).get()
-        #expect(try harness.integer("c/a") == 3)
+        try expectEqual(harness.integer("c/a"), 3)
         try harness.finish()
     }
 
@@ -171,9 +169,9 @@ struct RequestAfterAnotherTests {
         _ = try await outcome(again, [.set("c/a", fields(4))], fourth, after: after).get()
         if !hasAnswer {
             let repeated = try await outcome(again, [.set("c/a", fields(2))], request(2), after: request(9)).get()
-            #expect(repeated == second)
+            expectEqual(repeated, second)
         }
-        #expect(try again.integer("c/a") == 4)
+        try expectEqual(again.integer("c/a"), 4)
         try again.finish()
     }
 }

@@ -29,9 +29,9 @@ struct SessionTableTests {
     func `A repetition finds the first result; another session of the same number does not`() {
         var table = table()
         _ = table.keep(request(1, oldest: 1), result: [7], nowMilliseconds: 0)
-        #expect(result(table, request(1, oldest: 1)) == [7])
-        #expect(result(table, request(1, oldest: 1, session: 2)) == nil)
-        #expect(refusal(table, request(2, oldest: 1)) == nil)
+        expectEqual(result(table, request(1, oldest: 1)), [7])
+        expectNil(result(table, request(1, oldest: 1, session: 2)))
+        expectNil(refusal(table, request(2, oldest: 1)))
     }
 
     @Test
@@ -42,17 +42,17 @@ struct SessionTableTests {
             slots.insert(
                 table.keep(request(sequence, oldest: sequence), result: [1], nowMilliseconds: 0))
         }
-        #expect(slots.count <= 2)
+        expect(slots.count <= 2)
     }
 
     @Test
     func `Bad numbers are refused: acknowledged before, too far ahead, later than itself`() {
         var table = table()
         _ = table.keep(request(5, oldest: 5), result: [1], nowMilliseconds: 0)
-        #expect(refusal(table, request(4, oldest: 4)) == .failedPrecondition)
-        #expect(refusal(table, request(13, oldest: 5)) == .resourceExhausted)
-        #expect(refusal(table, request(12, oldest: 5)) == nil)
-        #expect(refusal(table, request(6, oldest: 7)) == .invalidArgument)
+        expectEqual(refusal(table, request(4, oldest: 4)), .failedPrecondition)
+        expectEqual(refusal(table, request(13, oldest: 5)), .resourceExhausted)
+        expectNil(refusal(table, request(12, oldest: 5)))
+        expectEqual(refusal(table, request(6, oldest: 7)), .invalidArgument)
     }
 
     @Test
@@ -60,9 +60,9 @@ struct SessionTableTests {
         var table = table()
         let slot = table.keep(request(1, oldest: 1), result: [1], nowMilliseconds: 0)
         table.undo(request(1, oldest: 1))
-        #expect(result(table, request(1, oldest: 1)) == nil)
+        expectNil(result(table, request(1, oldest: 1)))
         let again = table.keep(request(2, oldest: 1), result: [2], nowMilliseconds: 0)
-        #expect(again == slot)
+        expectEqual(again, slot)
     }
 
     @Test
@@ -71,17 +71,17 @@ struct SessionTableTests {
         _ = table.keep(request(1, oldest: 1, session: 100), result: [1], nowMilliseconds: 0)
         _ = table.keep(request(2, oldest: 1, session: 100), result: [1], nowMilliseconds: 0)
         let early = table.removeIdle(nowMilliseconds: 999)
-        #expect(early.isEmpty)
+        expect(early.isEmpty)
         let removed = table.removeIdle(nowMilliseconds: 1_000)
-        #expect(removed.map(\.slotCount) == [2])
+        expectEqual(removed.map(\.slotCount), [2])
         for session in UInt64(1)...11 {
             _ = table.keep(
                 request(1, oldest: 1, session: session), result: [1], nowMilliseconds: 2_000 + session)
         }
-        #expect(table.hasTooMany)
+        expect(table.hasTooMany)
         let gone = table.removeIdle(nowMilliseconds: 2_100)
-        #expect(gone.map(\.session.high).sorted() == [1, 2])
-        #expect(!table.hasTooMany)
+        expectEqual(gone.map(\.session.high).sorted(), [1, 2])
+        expect(!table.hasTooMany)
     }
 
     @Test
@@ -90,21 +90,21 @@ struct SessionTableTests {
         let result = [UInt8](repeating: 1, count: 3_000)
         for session in UInt64(1)...19 {
             _ = table.keep(request(1, oldest: 1, session: session), result: result, nowMilliseconds: session)
-            #expect(table.byteCount > 3_000 * Int(session) && !table.hasTooMany)
+            expect(table.byteCount > 3_000 * Int(session) && !table.hasTooMany)
         }
         _ = table.keep(request(1, oldest: 1, session: 20), result: result, nowMilliseconds: 20)
-        #expect(table.hasTooMany)
+        expect(table.hasTooMany)
         let gone = table.removeIdle(nowMilliseconds: 20)
-        #expect(gone.map(\.session.high) == [1, 2, 3])
-        #expect(table.byteCount <= (64 << 10) * 9 / 10 && !table.hasTooMany)
+        expectEqual(gone.map(\.session.high), [1, 2, 3])
+        expect(table.byteCount <= (64 << 10) * 9 / 10 && !table.hasTooMany)
         // One result alone is larger than all may be.
         let large = [UInt8](repeating: 1, count: 100_000)
         _ = table.keep(request(2, oldest: 1, session: 20), result: large, nowMilliseconds: 21)
-        #expect(table.removeIdle(nowMilliseconds: 21).map(\.session.high) == Array(4...19))
-        #expect(self.result(table, request(2, oldest: 1, session: 20)) == large)
-        #expect(!table.hasTooMany)
-        #expect(table.removeIdle(nowMilliseconds: 1_021).count == 1)
-        #expect(table.byteCount == 0)
+        expectEqual(table.removeIdle(nowMilliseconds: 21).map(\.session.high), Array(4...19))
+        expectEqual(self.result(table, request(2, oldest: 1, session: 20)), large)
+        expect(!table.hasTooMany)
+        expectEqual(table.removeIdle(nowMilliseconds: 1_021).count, 1)
+        expectEqual(table.byteCount, 0)
     }
 
     @Test
@@ -116,15 +116,15 @@ struct SessionTableTests {
             _ = table.keep(request(sequence, oldest: 1), result: result, nowMilliseconds: 0)
             sequence += 1
         }
-        #expect(sequence == 5)
-        #expect(refusal(table, request(sequence, oldest: 1)) == .resourceExhausted)
+        expectEqual(sequence, 5)
+        expectEqual(refusal(table, request(sequence, oldest: 1)), .resourceExhausted)
         // What is there is still found, and a request that acknowledges enough is taken.
-        #expect(self.result(table, request(4, oldest: 1)) == result)
-        #expect(refusal(table, request(sequence, oldest: 2)) == nil)
+        expectEqual(self.result(table, request(4, oldest: 1)), result)
+        expectNil(refusal(table, request(sequence, oldest: 2)))
         _ = table.keep(request(sequence, oldest: 5), result: [1], nowMilliseconds: 0)
-        #expect(refusal(table, request(6, oldest: 5)) == nil)
+        expectNil(refusal(table, request(6, oldest: 5)))
         table.undo(request(sequence, oldest: 5))
-        #expect(table.byteCount < 1_000)
+        expect(table.byteCount < 1_000)
     }
 
     @Test(arguments: [UInt64(41), 42])
@@ -156,7 +156,8 @@ struct SessionTableTests {
             restored.restore(name, sequence: entry.sequence, encodedResult: entry.result.byteSpan, nowMilliseconds: 0)
         }
         for sequence in pending {
-            #expect(result(restored, request(sequence, oldest: sequence)) == [UInt8(truncatingIfNeeded: sequence), 3])
+            expectEqual(
+                result(restored, request(sequence, oldest: sequence)), [UInt8(truncatingIfNeeded: sequence), 3])
         }
     }
 }

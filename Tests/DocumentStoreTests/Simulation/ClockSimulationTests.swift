@@ -92,6 +92,6 @@ struct ClockSimulationTests {
             try simulation.concurrently([model.commit, model.read, model.read])
             return model.problem
         }
-        #expect(problem == nil)
+        expectNil(problem)
     }
 }

@@ -86,6 +86,6 @@ struct FeedSimulationTests {
             try model.finish()
             return model.problem
         }
-        #expect(problem == nil)
+        expectNil(problem)
     }
 }

@@ -123,7 +123,7 @@ struct ReplySimulationTests {
             try model.crash()
             return model.problem
         }
-        #expect(problem == nil)
+        expectNil(problem)
     }
 
     @Test
@@ -138,7 +138,7 @@ struct ReplySimulationTests {
         }
         let first = try (1...5).map(fingerprint)
         print("fingerprints of the seeds 1 to 5: \(first)")
-        #expect(try (1...5).map(fingerprint) == first)
-        #expect(Set(first).count == first.count)
+        try expectEqual((1...5).map(fingerprint), first)
+        expectEqual(Set(first).count, first.count)
     }
 }

@@ -34,7 +34,7 @@ struct IndexedModel {
             while try cursor.next() { keys.append([UInt8](copying: cursor.key)) }
         }
         try #require(keys.count > 1)
-        #expect(harness.store.close() == nil)
+        expectNil(harness.store.close())
         let directory = try harness.copy { batch in
             for key in keys { batch.delete(key: key.byteSpan) }
         }

@@ -121,12 +121,12 @@ final class StoreHarness: Sendable {
     /// Checks the contents, closes, and checks the directory.
     func finish(sourceLocation: SourceLocation = #_sourceLocation) throws {
         let open = try StoreCheck.run(store)
-        #expect(open.problems == [], sourceLocation: sourceLocation)
+        expectEqual(open.problems, [], sourceLocation: sourceLocation)
         let failure = store.close()
-        #expect(failure == nil, sourceLocation: sourceLocation)
+        expectNil(failure, sourceLocation: sourceLocation)
         let closed = try StoreCheck.run(configuration)
-        #expect(closed.problems == [], sourceLocation: sourceLocation)
-        #expect(closed.documents == open.documents, sourceLocation: sourceLocation)
+        expectEqual(closed.problems, [], sourceLocation: sourceLocation)
+        expectEqual(closed.documents, open.documents, sourceLocation: sourceLocation)
     }
 
     /// Closes this store and opens its directory again.
@@ -237,7 +237,7 @@ final class StoreHarness: Sendable {
         _ writes: [StepWrite], transaction: TransactionIdentifier? = nil, identifier: RequestIdentifier? = nil
     ) async throws {
         let result = try await self.result(committing: writes, transaction: transaction, identifier: identifier)
-        #expect(result.writeResults.count == writes.count)
+        expectEqual(result.writeResults.count, writes.count)
     }
 
     func result(

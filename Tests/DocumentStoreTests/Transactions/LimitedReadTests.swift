@@ -41,7 +41,7 @@ struct LimitedReadTests {
         let transaction = try await harness.begin()
         let (found, _, _, _) = try model.run(
             query, parent: "", options: QueryOptions(), pageSize: 1, at: .transaction(transaction))
-        #expect(found.map(\.path) == ["c/d2", "c/d3"])
+        expectEqual(found.map(\.path), ["c/d2", "c/d3"])
         let (before, after) = way == .descending ? ("d4", "d2") : ("d2x", "d4x")
         let writes: [StepWrite] =
             switch change.0 {
@@ -59,7 +59,7 @@ struct LimitedReadTests {
             }
         try await harness.commit(writes)
         let failure = try await harness.failure([.set("result/r", fields(1))], transaction: transaction)
-        #expect(failure?.code == (change.isConflict ? .aborted : nil))
+        expectEqual(failure?.code, change.isConflict ? .aborted : nil)
         try harness.finish()
     }
 
@@ -99,14 +99,14 @@ struct LimitedReadTests {
             let failure = try await model.harness.failure([.delete("zz/r")], transaction: transaction)
             if now.map(\.path) != found.map(\.path) || now.map(\.fields) != found.map(\.fields) {
                 conflicts += 1
-                #expect(
-                    failure?.code == .aborted,
+                expectEqual(
+                    failure?.code, .aborted,
                     "seed \(seed), round \(round):\n\(tree)\n\(found.map(\.path)), then \(now.map(\.path))")
             } else if failure == nil {
                 others += 1
             }
         }
-        #expect(conflicts > 3 && others > 3, "seed \(seed): \(conflicts) and \(others)")
+        expect(conflicts > 3 && others > 3, "seed \(seed): \(conflicts) and \(others)")
         try model.harness.finish()
     }
 }

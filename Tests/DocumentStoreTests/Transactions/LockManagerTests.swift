@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import TestSupport
 import Testing
 
 @testable import DocumentStore
@@ -147,44 +148,44 @@ import Testing
     @Test
     func `Nobody waits where nobody holds anything`() throws {
         let locks = try Ground()
-        #expect(try !locks.commit(nil, "c/a") && !locks.commit(1, "c/a"))
-        #expect(locks.isEmpty && locks.count == 0)
+        try expect(!locks.commit(nil, "c/a") && !locks.commit(1, "c/a"))
+        expect(locks.isEmpty && locks.count == 0)
     }
 
     @Test
     func `A commit waits for every reader of its documents, and for no other`() throws {
         let locks = try Ground()
-        #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/a", "c/b") && !locks.read(3, "c/z"))
-        #expect(try locks.commit(nil, "c/a"))
-        #expect(try !locks.commit(nil, "c/other"))
+        try expect(!locks.read(1, "c/a") && !locks.read(2, "c/a", "c/b") && !locks.read(3, "c/z"))
+        try expect(locks.commit(nil, "c/a"))
+        try expect(!locks.commit(nil, "c/other"))
         locks.end(3)
         locks.end(1)
-        #expect(locks.left() == [])
+        expectEqual(locks.left(), [])
         locks.end(2)
-        #expect(locks.left() == ["plain c/a"])
-        #expect(locks.isEmpty)
+        expectEqual(locks.left(), ["plain c/a"])
+        expect(locks.isEmpty)
     }
 
     @Test
     func `A transaction does not wait for its own locks`() throws {
         let locks = try Ground()
-        #expect(try !locks.read(1, "c/a"))
-        #expect(try !locks.commit(1, "c/a"))
+        try expect(!locks.read(1, "c/a"))
+        try expect(!locks.commit(1, "c/a"))
     }
 
     @Test
     func `Commits leave in order of arrival, and a first read waits for those that came before it`() throws {
         let locks = try Ground()
-        #expect(try !locks.read(1, "c/a"))
-        #expect(try locks.commit(nil, "c/a", "c/x"))
-        #expect(try locks.commit(nil, "c/a"))
+        try expect(!locks.read(1, "c/a"))
+        try expect(locks.commit(nil, "c/a", "c/x"))
+        try expect(locks.commit(nil, "c/a"))
         // Without this a stream of readers would block the writers without end.
-        #expect(try locks.read(2, "c/a"))
-        #expect(try locks.read(3, "c/x"))
-        #expect(try !locks.read(4, "c/y"))
+        try expect(locks.read(2, "c/a"))
+        try expect(locks.read(3, "c/x"))
+        try expect(!locks.read(4, "c/y"))
         locks.end(1)
-        #expect(locks.left() == ["plain c/a,c/x", "read 3", "plain c/a", "read 2"])
-        #expect(locks.count == 0)
+        expectEqual(locks.left(), ["plain c/a,c/x", "read 3", "plain c/a", "read 2"])
+        expectEqual(locks.count, 0)
     }
 
     @Test
@@ -192,13 +193,13 @@ import Testing
         throws
     {
         let locks = try Ground()
-        #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/b"))
-        #expect(try locks.commit(nil, "c/a"))
-        #expect(try !locks.read(2, "c/a"))
+        try expect(!locks.read(1, "c/a") && !locks.read(2, "c/b"))
+        try expect(locks.commit(nil, "c/a"))
+        try expect(!locks.read(2, "c/a"))
         locks.end(1)
-        #expect(locks.left() == [])
+        expectEqual(locks.left(), [])
         locks.end(2)
-        #expect(locks.left() == ["plain c/a"])
+        expectEqual(locks.left(), ["plain c/a"])
     }
 
     // MARK: Deadlocks
@@ -206,61 +207,61 @@ import Testing
     @Test(arguments: [true, false])
     func `Of two that read and write one document the younger is aborted`(olderFirst: Bool) throws {
         let locks = try Ground()
-        #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/a"))
+        try expect(!locks.read(1, "c/a") && !locks.read(2, "c/a"))
         let order: [UInt64] = olderFirst ? [1, 2] : [2, 1]
-        #expect(try locks.commit(order[0], "c/a"))
-        #expect(try locks.commit(order[1], "c/a"))
+        try expect(locks.commit(order[0], "c/a"))
+        try expect(locks.commit(order[1], "c/a"))
         // The older one was held up by the younger alone.
-        #expect(Set(locks.left()) == ["T2 c/a aborted", "T1 c/a"])
-        #expect(locks.count == 0)
+        expectEqual(Set(locks.left()), ["T2 c/a aborted", "T1 c/a"])
+        expectEqual(locks.count, 0)
     }
 
     @Test
     func `Age is that of the first attempt, not the number`() throws {
         let locks = try Ground()
-        #expect(try !locks.read(9, "c/a", age: 1) && !locks.read(5, "c/a", age: 5))
-        #expect(try locks.commit(9, "c/a") && locks.commit(5, "c/a"))
-        #expect(locks.left().contains("T5 c/a aborted"))
+        try expect(!locks.read(9, "c/a", age: 1) && !locks.read(5, "c/a", age: 5))
+        try expect(locks.commit(9, "c/a") && locks.commit(5, "c/a"))
+        expect(locks.left().contains("T5 c/a aborted"))
     }
 
     @Test(arguments: [3, 4, 10])
     func `A cycle of many is found when it closes, and only one of them is aborted`(count: UInt64) throws {
         let locks = try Ground()
-        for transaction in 1...count { #expect(try !locks.read(transaction, "c/\(transaction)")) }
-        for transaction in 1..<count { #expect(try locks.commit(transaction, "c/\(transaction + 1)")) }
-        #expect(locks.left() == [])
-        #expect(try locks.commit(count, "c/1"))
+        for transaction in 1...count { try expect(!locks.read(transaction, "c/\(transaction)")) }
+        for transaction in 1..<count { try expect(locks.commit(transaction, "c/\(transaction + 1)")) }
+        expectEqual(locks.left(), [])
+        try expect(locks.commit(count, "c/1"))
         // The youngest is aborted; the one before it waited for its document and proceeds.
-        #expect(Set(locks.left()) == ["T\(count) c/1 aborted", "T\(count - 1) c/\(count)"])
+        expectEqual(Set(locks.left()), ["T\(count) c/1 aborted", "T\(count - 1) c/\(count)"])
         for transaction in (1..<count).reversed() { locks.end(transaction) }
-        #expect(locks.count == 0)
+        expectEqual(locks.count, 0)
     }
 
     @Test
     func `A chain without a cycle is left alone`() throws {
         let locks = try Ground()
-        for transaction in 1...5 as ClosedRange<UInt64> { #expect(try !locks.read(transaction, "c/\(transaction)")) }
+        for transaction in 1...5 as ClosedRange<UInt64> { try expect(!locks.read(transaction, "c/\(transaction)")) }
         for transaction in 1...4 as ClosedRange<UInt64> {
-            #expect(try locks.commit(transaction, "c/\(transaction + 1)"))
+            try expect(locks.commit(transaction, "c/\(transaction + 1)"))
         }
-        #expect(locks.left() == [])
+        expectEqual(locks.left(), [])
         for transaction in (1...5 as ClosedRange<UInt64>).reversed() {
             locks.end(transaction)
-            #expect(locks.left() == (transaction == 1 ? [] : ["T\(transaction - 1) c/\(transaction)"]))
+            expectEqual(locks.left(), transaction == 1 ? [] : ["T\(transaction - 1) c/\(transaction)"])
         }
-        #expect(locks.isEmpty)
+        expect(locks.isEmpty)
     }
 
     @Test
     func `Several cycles closed by one commit are all broken`() throws {
         let locks = try Ground()
-        #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/b", "c/c") && !locks.read(3, "c/b", "c/c"))
-        #expect(try locks.commit(2, "c/a") && locks.commit(3, "c/a"))
-        #expect(locks.left() == [])
-        #expect(try locks.commit(1, "c/b"))
+        try expect(!locks.read(1, "c/a") && !locks.read(2, "c/b", "c/c") && !locks.read(3, "c/b", "c/c"))
+        try expect(locks.commit(2, "c/a") && locks.commit(3, "c/a"))
+        expectEqual(locks.left(), [])
+        try expect(locks.commit(1, "c/b"))
         let left = locks.left()
-        #expect(left.contains("T2 c/a aborted") && left.contains("T3 c/a aborted") && left.contains("T1 c/b"))
-        #expect(locks.count == 0)
+        expect(left.contains("T2 c/a aborted") && left.contains("T3 c/a aborted") && left.contains("T1 c/b"))
+        expectEqual(locks.count, 0)
     }
 
     // MARK: Turns
@@ -268,33 +269,33 @@ import Testing
     @Test
     func `A turn blocks others' commits to its documents; the holder's own proceed`() throws {
         let locks = try Ground()
-        #expect(try locks.retry(1, on: "c/a"))
-        #expect(try !locks.commit(1, "c/a"))
-        #expect(try locks.commit(nil, "c/a") && locks.commit(2, "c/a"))
-        #expect(try !locks.commit(nil, "c/b"))
+        try expect(locks.retry(1, on: "c/a"))
+        try expect(!locks.commit(1, "c/a"))
+        try expect(locks.commit(nil, "c/a") && locks.commit(2, "c/a"))
+        try expect(!locks.commit(nil, "c/b"))
         locks.end(1)
-        #expect(locks.left() == ["plain c/a", "T2 c/a"])
+        expectEqual(locks.left(), ["plain c/a", "T2 c/a"])
     }
 
     @Test
     func `Turns are given in the order of age, one at a time`() throws {
         let locks = try Ground()
-        #expect(try locks.retry(1, on: "c/a"))
-        #expect(try !locks.retry(5, on: "c/a") && !locks.retry(3, on: "c/a", age: 2) && !locks.retry(4, on: "c/a"))
-        #expect(locks.grant() == [])
+        try expect(locks.retry(1, on: "c/a"))
+        try expect(!locks.retry(5, on: "c/a") && !locks.retry(3, on: "c/a", age: 2) && !locks.retry(4, on: "c/a"))
+        expectEqual(locks.grant(), [])
         for (ends, next) in [(1, 3), (3, 4), (4, 5)] as [(UInt64, UInt64)] {
             locks.end(ends)
-            #expect(locks.grant() == [next])
+            expectEqual(locks.grant(), [next])
         }
     }
 
     @Test
     func `One that ends while it waits for its turn is forgotten`() throws {
         let locks = try Ground()
-        #expect(try locks.retry(1, on: "c/a") && !locks.retry(2, on: "c/a") && !locks.retry(3, on: "c/a"))
+        try expect(locks.retry(1, on: "c/a") && !locks.retry(2, on: "c/a") && !locks.retry(3, on: "c/a"))
         locks.end(2)
         locks.end(1)
-        #expect(locks.grant() == [3])
+        expectEqual(locks.grant(), [3])
     }
 
     // MARK: Time
@@ -302,72 +303,72 @@ import Testing
     @Test
     func `A transaction that is idle during its turn loses it, a busy one keeps it`() throws {
         let locks = try Ground()
-        #expect(try locks.retry(1, on: "c/a") && !locks.retry(2, on: "c/a"))
+        try expect(locks.retry(1, on: "c/a") && !locks.retry(2, on: "c/a"))
         _ = locks.pass(milliseconds: 900)
         _ = locks.pass(milliseconds: 900, using: 1)
-        #expect(locks.grant() == [])
+        expectEqual(locks.grant(), [])
         _ = locks.pass(milliseconds: 1_001, using: 2)
-        #expect(locks.grant() == [2])
+        expectEqual(locks.grant(), [2])
     }
 
     @Test
     func `Locks of an idle transaction end when another one waits for them, and not before`() throws {
         let locks = try Ground()
-        #expect(try !locks.read(1, "c/a"))
+        try expect(!locks.read(1, "c/a"))
         _ = locks.pass(milliseconds: 60_000)
         // A minute later the locks are still there: nobody was held up.
-        #expect(try locks.commit(nil, "c/a"))
+        try expect(locks.commit(nil, "c/a"))
         _ = locks.pass(milliseconds: 1)
-        #expect(locks.left() == ["plain c/a"])
+        expectEqual(locks.left(), ["plain c/a"])
     }
 
     @Test
     func `After the longest wait a transaction's commit is aborted, a plain one proceeds`() throws {
         let locks = try Ground()
-        #expect(try !locks.read(1, "c/a", "c/b"))
-        #expect(try locks.commit(2, "c/a") && locks.commit(nil, "c/b"))
+        try expect(!locks.read(1, "c/a", "c/b"))
+        try expect(locks.commit(2, "c/a") && locks.commit(nil, "c/b"))
         _ = locks.pass(milliseconds: 9_000, using: 1, 2)
-        #expect(locks.left() == [])
+        expectEqual(locks.left(), [])
         _ = locks.pass(milliseconds: 6_000, using: 1, 2)
         // The one who has been in the way all the time loses its locks too, so the plain one is simply free.
-        #expect(locks.left() == ["T2 c/a aborted", "plain c/b"])
-        #expect(locks.isEmpty)
+        expectEqual(locks.left(), ["T2 c/a aborted", "plain c/b"])
+        expect(locks.isEmpty)
     }
 
     @Test
     func `The longest wait counts from the request's coming, also when it is parked again`() throws {
         let locks = try Ground()
-        #expect(try !locks.read(1, "c/a"))
-        #expect(try locks.commit(nil, "c/a", since: 1_000_000 - 14_000))
+        try expect(!locks.read(1, "c/a"))
+        try expect(locks.commit(nil, "c/a", since: 1_000_000 - 14_000))
         _ = locks.pass(milliseconds: 999, using: 1)
-        #expect(locks.left() == [])
+        expectEqual(locks.left(), [])
         _ = locks.pass(milliseconds: 1, using: 1)
-        #expect(locks.left() == ["plain c/a at last"])
+        expectEqual(locks.left(), ["plain c/a at last"])
     }
 
     @Test
     func `A transaction that can only be aborted holds nobody up`() throws {
         let locks = try Ground()
-        #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/b"))
-        #expect(try locks.commit(nil, "c/a") && locks.commit(nil, "c/b"))
+        try expect(!locks.read(1, "c/a") && !locks.read(2, "c/b"))
+        try expect(locks.commit(nil, "c/a") && locks.commit(nil, "c/b"))
         locks.doomed = [1]
         _ = locks.pass(milliseconds: 1, using: 1, 2)
-        #expect(locks.left() == ["plain c/a"])
+        expectEqual(locks.left(), ["plain c/a"])
     }
 
     @Test
     func `An ended transaction's locks end, and a waiting begin completes at its bound`() throws {
         let locks = try Ground()
-        #expect(try !locks.read(1, "c/a"))
-        #expect(try locks.commit(nil, "c/a"))
+        try expect(!locks.read(1, "c/a"))
+        try expect(locks.commit(nil, "c/a"))
         locks.lastUsed[1] = nil
         _ = locks.pass(milliseconds: 1)
-        #expect(locks.left() == ["plain c/a"])
-        #expect(try locks.retry(5, on: "c/b") && !locks.retry(6, on: "c/b"))
+        expectEqual(locks.left(), ["plain c/a"])
+        try expect(locks.retry(5, on: "c/b") && !locks.retry(6, on: "c/b"))
         var timedOut: [UInt64] = []
         for _ in 0..<41 { timedOut += locks.pass(milliseconds: 500, using: 5, 6) }
-        #expect(timedOut == [6])
-        #expect(locks.grant() == [])
+        expectEqual(timedOut, [6])
+        expectEqual(locks.grant(), [])
     }
 
     // MARK: Bounds and ending
@@ -375,17 +376,17 @@ import Testing
     @Test
     func `Beyond the bound nobody is parked`() throws {
         let locks = try Ground { $0.parkedCommitsMax = 2 }
-        #expect(try !locks.read(1, "c/a"))
-        #expect(try locks.commit(nil, "c/a") && locks.commit(nil, "c/a") && !locks.commit(nil, "c/a"))
-        #expect(locks.count == 2)
+        try expect(!locks.read(1, "c/a"))
+        try expect(locks.commit(nil, "c/a") && locks.commit(nil, "c/a") && !locks.commit(nil, "c/a"))
+        expectEqual(locks.count, 2)
     }
 
     @Test
     func `At the end everybody who waits comes out`() throws {
         let locks = try Ground()
-        #expect(try !locks.read(1, "c/a") && locks.commit(nil, "c/a") && locks.read(2, "c/a"))
-        #expect(try locks.retry(3, on: "c/b") && !locks.retry(4, on: "c/b"))
-        #expect(locks.removeAll() == ["plain c/a", "read 2", "begin 4"])
-        #expect(locks.count == 0)
+        try expect(!locks.read(1, "c/a") && locks.commit(nil, "c/a") && locks.read(2, "c/a"))
+        try expect(locks.retry(3, on: "c/b") && !locks.retry(4, on: "c/b"))
+        expectEqual(locks.removeAll(), ["plain c/a", "read 2", "begin 4"])
+        expectEqual(locks.count, 0)
     }
 }

@@ -48,7 +48,7 @@ struct PessimisticTests {
     }
 
     private func lock(_ harness: StoreHarness, _ paths: [String], _ transaction: TransactionIdentifier) async throws {
-        #expect(harness.store.readsLock(in: transaction))
+        expect(harness.store.readsLock(in: transaction))
         try await withCheckedContinuation { continuation in
             harness.store.lock(transaction, paths.map { Array(harness.name($0).utf8) }) {
                 continuation.resume(returning: $0)
@@ -69,11 +69,11 @@ struct PessimisticTests {
         let seen = try await read(harness, path, transaction)
         let plain = try Submitted(harness, [.set(path, fields(7))])
         try await settle(harness)
-        #expect(!plain.isAnswered)
-        #expect(try harness.integer(path) == seen)
+        expect(!plain.isAnswered)
+        try expectEqual(harness.integer(path), seen)
         try await harness.commit([.set(path, fields(2))], transaction: transaction)
-        #expect(await plain.failure() == nil)
-        #expect(try harness.integer(path) == 7)
+        await expectNil(plain.failure())
+        try expectEqual(harness.integer(path), 7)
         try harness.finish()
     }
 
@@ -84,9 +84,9 @@ struct PessimisticTests {
         _ = try await read(harness, "c/a", transaction)
         let plain = try Submitted(harness, [.set("c/a", fields(7))])
         try await settle(harness)
-        #expect(!plain.isAnswered)
+        expect(!plain.isAnswered)
         harness.store.rollback(transaction)
-        #expect(await plain.failure() == nil)
+        await expectNil(plain.failure())
         try harness.finish()
     }
 
@@ -100,10 +100,10 @@ struct PessimisticTests {
         _ = try harness.ids("c", .all, .transaction(transaction), matching: onlyOnes)
         let met = try Submitted(harness, [.set("c/a", fields(5))])
         let unmet = try Submitted(harness, [.set("c/b", fields(5))])
-        #expect(await unmet.failure() == nil)
-        #expect(!met.isAnswered)
+        await expectNil(unmet.failure())
+        expect(!met.isAnswered)
         try await harness.commit([.set("d/x", fields(1))], transaction: transaction)
-        #expect(await met.failure() == nil)
+        await expectNil(met.failure())
         try harness.finish()
     }
 
@@ -117,8 +117,8 @@ struct PessimisticTests {
         let order = olderFirst ? [older, younger] : [younger, older]
         let commits = try order.map { try Submitted(harness, [.set("c/a", fields(Int64($0.number)))], $0) }
         let outcomes = [await commits[0].failure(), await commits[1].failure()]
-        #expect(outcomes == (olderFirst ? [nil, .aborted] : [.aborted, nil]))
-        #expect(try harness.integer("c/a") == Int64(older.number))
+        expectEqual(outcomes, olderFirst ? [nil, .aborted] : [.aborted, nil])
+        try expectEqual(harness.integer("c/a"), Int64(older.number))
         try harness.finish()
     }
 
@@ -134,9 +134,9 @@ struct PessimisticTests {
         let commits = try zip(transactions, ["b", "c", "a"]).map { transaction, name in
             try Submitted(harness, [.set("c/\(name)", fields(1))], transaction)
         }
-        #expect(await commits[2].failure() == .aborted)
-        #expect(await commits[0].failure() == nil)
-        #expect(await commits[1].failure() == nil)
+        await expectEqual(commits[2].failure(), .aborted)
+        await expectNil(commits[0].failure())
+        await expectNil(commits[1].failure())
         try harness.finish()
     }
 
@@ -151,12 +151,12 @@ struct PessimisticTests {
         let second = try await begin(harness)
         async let seen = read(harness, "c/a", second)
         try await settle(harness)
-        #expect(!plain.isAnswered)
+        expect(!plain.isAnswered)
         try await harness.commit([], transaction: first)
-        #expect(try await seen == 2)
+        try await expectEqual(seen, 2)
         try await harness.commit([.set("c/a", fields(3))], transaction: second)
-        #expect(await plain.failure() == nil)
-        #expect(try harness.integer("c/a") == 3)
+        await expectNil(plain.failure())
+        try expectEqual(harness.integer("c/a"), 3)
         try harness.finish()
     }
 
@@ -164,9 +164,9 @@ struct PessimisticTests {
     func `Each read sees the newest state, and what it saw cannot change`() async throws {
         let harness = try StoreHarness()
         let transaction = try await begin(harness)
-        #expect(try await read(harness, "c/a", transaction) == nil)
+        try await expectNil(read(harness, "c/a", transaction))
         try await harness.commit([.set("c/b", fields(5))])
-        #expect(try await read(harness, "c/b", transaction) == 5)
+        try await expectEqual(read(harness, "c/b", transaction), 5)
         try await harness.commit([.set("c/x", fields(1))], transaction: transaction)
         try harness.finish()
     }
@@ -178,7 +178,7 @@ struct PessimisticTests {
         try await lock(harness, [], transaction)
         _ = try harness.ids("c", .all, .transaction(transaction))
         try await harness.commit([.set("c/new", fields(5))])
-        #expect(try await harness.failure([.set("d/x", fields(1))], transaction: transaction)?.code == .aborted)
+        try await expectEqual(harness.failure([.set("d/x", fields(1))], transaction: transaction)?.code, .aborted)
         try harness.finish()
     }
 
@@ -188,11 +188,11 @@ struct PessimisticTests {
         try await harness.commit([.set("c/a", fields(1))])
         let transaction = try await begin(harness)
         try await lock(harness, [], transaction)
-        #expect(try harness.ids("c", .all, .transaction(transaction)) == ["a"])
+        try expectEqual(harness.ids("c", .all, .transaction(transaction)), ["a"])
         try await harness.commit([.set("c/new", fields(5))])
         try await lock(harness, [], transaction)
         _ = try harness.ids("c", .all, .transaction(transaction))
-        #expect(try await harness.failure([], transaction: transaction)?.code == .aborted)
+        try await expectEqual(harness.failure([], transaction: transaction)?.code, .aborted)
         try harness.finish()
     }
 
@@ -201,14 +201,14 @@ struct PessimisticTests {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1)), .set("c/b", fields(1))])
         let transaction = try await begin(harness)
-        #expect(try await read(harness, "c/a", transaction) == 1)
+        try await expectEqual(read(harness, "c/a", transaction), 1)
         let plain = try Submitted(harness, [.set("c/a", fields(2)), .set("c/b", fields(2))])
         try await settle(harness)
         harness.clock.advance(milliseconds: 11_000)
         harness.store.noticeTime()
-        #expect(await plain.failure() == nil)
-        #expect(try await read(harness, "c/b", transaction) == 2)
-        #expect(try await harness.failure([], transaction: transaction)?.code == .aborted)
+        await expectNil(plain.failure())
+        try await expectEqual(read(harness, "c/b", transaction), 2)
+        try await expectEqual(harness.failure([], transaction: transaction)?.code, .aborted)
         try harness.finish()
     }
 
@@ -218,12 +218,12 @@ struct PessimisticTests {
         let harness = try StoreHarness { $0.shareLocksMax = 0 }
         try await harness.commit([.set("c/b", fields(1))])
         let transaction = try await begin(harness)
-        #expect(try await read(harness, "c/a", transaction) == nil)
+        try await expectNil(read(harness, "c/a", transaction))
         try await harness.commit([.set("c/a", fields(2))])
-        #expect(try await read(harness, "c/a", transaction) == 2)
+        try await expectEqual(read(harness, "c/a", transaction), 2)
         try await harness.commit([.delete("c/a")])
         let failure = try await harness.failure(writes ? [.set("c/c", fields(3))] : [], transaction: transaction)
-        #expect(failure?.code == .aborted)
+        expectEqual(failure?.code, .aborted)
         try harness.finish()
     }
 
@@ -238,10 +238,10 @@ struct PessimisticTests {
         try await harness.commit([], transaction: transaction)
         // Nor do two reads that nothing has changed in between.
         let second = try await begin(harness)
-        #expect(try await read(harness, "c/a", second) == 1)
-        #expect(try await read(harness, "c/new", second) == 5)
+        try await expectEqual(read(harness, "c/a", second), 1)
+        try await expectEqual(read(harness, "c/new", second), 5)
         try await harness.commit([.set("d/x", fields(1))])
-        #expect(try await read(harness, "d/x", second) == 1)
+        try await expectEqual(read(harness, "d/x", second), 1)
         try await harness.commit([], transaction: second)
         try harness.finish()
     }
@@ -253,7 +253,7 @@ struct PessimisticTests {
         _ = try await read(harness, "c/a", transaction)
         let plain = try Submitted(harness, [.set("c/a", fields(2))])
         try await settle(harness)
-        #expect(!plain.isAnswered)
+        expect(!plain.isAnswered)
         var advanced: UInt64 = 0
         try await eventually("the plain commit proceeds") {
             // Beyond the locks' time, and not near the transaction's own.
@@ -264,8 +264,8 @@ struct PessimisticTests {
             harness.store.noticeTime()
             return plain.isAnswered
         }
-        #expect(await plain.failure() == nil)
-        #expect(try await harness.failure([.set("c/b", fields(1))], transaction: transaction)?.code == .aborted)
+        await expectNil(plain.failure())
+        try await expectEqual(harness.failure([.set("c/b", fields(1))], transaction: transaction)?.code, .aborted)
         try harness.finish()
     }
 
@@ -280,7 +280,7 @@ struct PessimisticTests {
         let commit = try Submitted(harness, [.set("c/a", fields(1))], other)
         let plain = try Submitted(harness, [.set("c/a", fields(2))])
         try await settle(harness)
-        #expect(!commit.isAnswered && !plain.isAnswered)
+        expect(!commit.isAnswered && !plain.isAnswered)
         var advanced: UInt64 = 0
         try await eventually("both commits are complete") {
             if advanced < 20_000 {
@@ -291,9 +291,9 @@ struct PessimisticTests {
             harness.store.noticeTime()
             return plain.isAnswered && commit.isAnswered
         }
-        #expect(await commit.failure() == .aborted)
-        #expect(await plain.failure() == nil)
-        #expect(try await harness.failure([.set("c/b", fields(1))], transaction: reader)?.code == .aborted)
+        await expectEqual(commit.failure(), .aborted)
+        await expectNil(plain.failure())
+        try await expectEqual(harness.failure([.set("c/b", fields(1))], transaction: reader)?.code, .aborted)
         try harness.finish()
     }
 
@@ -304,11 +304,11 @@ struct PessimisticTests {
         let older = try await begin(harness)
         let younger = try await begin(harness)
         let slow = try await begin(harness)
-        for transaction in [older, younger, slow] { #expect(try await read(harness, "c/a", transaction) == 1) }
+        for transaction in [older, younger, slow] { try await expectEqual(read(harness, "c/a", transaction), 1) }
         let winner = try Submitted(harness, [.set("c/a", fields(2))], older)
         // Each of the two waits for the other's lock; the older one also waits for the slow one's.
         let loser = try await harness.failure([.set("c/a", fields(3))], transaction: younger)
-        #expect(loser?.code == .aborted)
+        expectEqual(loser?.code, .aborted)
         let begun = Mutex<TransactionIdentifier?>(nil)
         harness.store.beginTransaction(
             in: harness.database,
@@ -317,13 +317,13 @@ struct PessimisticTests {
             begun.withLock { $0 = try? result.get() }
         }
         try await settle(harness)
-        #expect(!winner.isAnswered)
-        #expect(begun.withLock { $0 } == nil)
+        expect(!winner.isAnswered)
+        expectNil(begun.withLock { $0 })
         harness.store.rollback(slow)
-        #expect(await winner.failure() == nil)
+        await expectNil(winner.failure())
         try await eventually("the retry has begun") { begun.withLock { $0 != nil } }
         let retry = try #require(begun.withLock { $0 })
-        #expect(try await read(harness, "c/a", retry) == 2)
+        try await expectEqual(read(harness, "c/a", retry), 2)
         try await harness.commit([.set("c/a", fields(3))], transaction: retry)
         try harness.finish()
     }
@@ -357,8 +357,8 @@ struct PessimisticTests {
                             let failure = try await harness.failure(
                                 [.set("c/counter", fields(value + 1))], transaction: transaction)
                             if failure == nil { break }
-                            #expect(failure?.code == .aborted)
-                            #expect(attempt < 5)
+                            expectEqual(failure?.code, .aborted)
+                            expect(attempt < 5)
                             if attempt >= 5 { return }
                         }
                     }
@@ -366,7 +366,7 @@ struct PessimisticTests {
             }
             try await group.waitForAll()
         }
-        #expect(try harness.integer("c/counter") == Int64(clients * each))
+        try expectEqual(harness.integer("c/counter"), Int64(clients * each))
         try harness.finish()
     }
 }

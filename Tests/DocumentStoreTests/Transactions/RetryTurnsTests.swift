@@ -28,55 +28,55 @@ struct RetryTurnsTests {
     @Test
     func `The first comer holds the key, the next gets it at the release`() {
         let turns = Turns()
-        #expect(turns.request(1, age: 1, keys: [5], nowMilliseconds: 0))
-        #expect(!turns.request(2, age: 2, keys: [5], nowMilliseconds: 0))
-        #expect(turns.holder(of: 5) == 1)
-        #expect(turns.grantNext(at: turns.release(1), nowMilliseconds: 0) == [2])
-        #expect(turns.holder(of: 5) == 2)
-        #expect(turns.release(2) == [5])
-        #expect(turns.isEmpty)
+        expect(turns.request(1, age: 1, keys: [5], nowMilliseconds: 0))
+        expect(!turns.request(2, age: 2, keys: [5], nowMilliseconds: 0))
+        expectEqual(turns.holder(of: 5), 1)
+        expectEqual(turns.grantNext(at: turns.release(1), nowMilliseconds: 0), [2])
+        expectEqual(turns.holder(of: 5), 2)
+        expectEqual(turns.release(2), [5])
+        expect(turns.isEmpty)
     }
 
     @Test
     func `Older ones go first, but do not end another's turn`() {
         let turns = Turns()
-        #expect(turns.request(10, age: 10, keys: [5], nowMilliseconds: 0))
-        #expect(!turns.request(9, age: 9, keys: [5], nowMilliseconds: 0))
-        #expect(!turns.request(11, age: 3, keys: [5], nowMilliseconds: 0))
-        #expect(turns.holder(of: 5) == 10)
-        #expect(turns.grantNext(at: turns.release(10), nowMilliseconds: 0) == [11])
-        #expect(turns.grantNext(at: turns.release(11), nowMilliseconds: 0) == [9])
+        expect(turns.request(10, age: 10, keys: [5], nowMilliseconds: 0))
+        expect(!turns.request(9, age: 9, keys: [5], nowMilliseconds: 0))
+        expect(!turns.request(11, age: 3, keys: [5], nowMilliseconds: 0))
+        expectEqual(turns.holder(of: 5), 10)
+        expectEqual(turns.grantNext(at: turns.release(10), nowMilliseconds: 0), [11])
+        expectEqual(turns.grantNext(at: turns.release(11), nowMilliseconds: 0), [9])
     }
 
     @Test
     func `All keys at once: a request that lacks one holds none, and does not stop older ones`() {
         let turns = Turns()
-        #expect(turns.request(1, age: 1, keys: [5], nowMilliseconds: 0))
-        #expect(!turns.request(3, age: 3, keys: [5, 6], nowMilliseconds: 0))
-        #expect(turns.holder(of: 6) == nil)
+        expect(turns.request(1, age: 1, keys: [5], nowMilliseconds: 0))
+        expect(!turns.request(3, age: 3, keys: [5, 6], nowMilliseconds: 0))
+        expectNil(turns.holder(of: 6))
         // Older than 3 and in need of 6 alone.
-        #expect(turns.request(2, age: 2, keys: [6], nowMilliseconds: 0))
-        #expect(turns.grantNext(at: turns.release(1), nowMilliseconds: 0) == [])
-        #expect(turns.grantNext(at: turns.release(2), nowMilliseconds: 0) == [3])
+        expect(turns.request(2, age: 2, keys: [6], nowMilliseconds: 0))
+        expectEqual(turns.grantNext(at: turns.release(1), nowMilliseconds: 0), [])
+        expectEqual(turns.grantNext(at: turns.release(2), nowMilliseconds: 0), [3])
     }
 
     @Test
     func `A key named twice counts once`() {
         let turns = Turns()
-        #expect(turns.request(1, age: 1, keys: [5, 5], nowMilliseconds: 0))
-        #expect(!turns.request(2, age: 2, keys: [5], nowMilliseconds: 0))
-        #expect(turns.grantNext(at: turns.release(1), nowMilliseconds: 0) == [2])
+        expect(turns.request(1, age: 1, keys: [5, 5], nowMilliseconds: 0))
+        expect(!turns.request(2, age: 2, keys: [5], nowMilliseconds: 0))
+        expectEqual(turns.grantNext(at: turns.release(1), nowMilliseconds: 0), [2])
     }
 
     @Test
     func `An idle holder's turn ends, a busy one keeps it; waiting ends too`() {
         let turns = Turns()
-        #expect(turns.request(1, age: 1, keys: [5], nowMilliseconds: 100))
-        #expect(!turns.request(2, age: 2, keys: [5], nowMilliseconds: 100))
-        #expect(turns.expired(nowMilliseconds: 1_099, lastUsed: { _ in nil }) == RetryTurns.Expiry())
-        #expect(turns.expired(nowMilliseconds: 1_100, lastUsed: { _ in 200 }) == RetryTurns.Expiry())
-        #expect(turns.expired(nowMilliseconds: 1_100, lastUsed: { _ in nil }).ended == [1])
-        #expect(turns.expired(nowMilliseconds: 20_100, lastUsed: { _ in 20_000 }).timedOut == [2])
+        expect(turns.request(1, age: 1, keys: [5], nowMilliseconds: 100))
+        expect(!turns.request(2, age: 2, keys: [5], nowMilliseconds: 100))
+        expectEqual(turns.expired(nowMilliseconds: 1_099, lastUsed: { _ in nil }), RetryTurns.Expiry())
+        expectEqual(turns.expired(nowMilliseconds: 1_100, lastUsed: { _ in 200 }), RetryTurns.Expiry())
+        expectEqual(turns.expired(nowMilliseconds: 1_100, lastUsed: { _ in nil }).ended, [1])
+        expectEqual(turns.expired(nowMilliseconds: 20_100, lastUsed: { _ in 20_000 }).timedOut, [2])
     }
 
     @Test(arguments: [UInt64(21), 22, 23])
@@ -92,9 +92,9 @@ struct RetryTurnsTests {
             var owner: [UInt64: UInt64] = [:]
             for ticket in holding {
                 for key in Set(keys[ticket]!) {
-                    #expect(owner[key] == nil)
+                    expectNil(owner[key])
                     owner[key] = ticket
-                    #expect(turns.holder(of: key) == ticket)
+                    expectEqual(turns.holder(of: key), ticket)
                 }
             }
         }
@@ -121,7 +121,7 @@ struct RetryTurnsTests {
             for granted in turns.grantNext(at: turns.release(ticket), nowMilliseconds: 0) { holding.insert(granted) }
             check()
         }
-        #expect(served == Int(next) - 1)
-        #expect(turns.isEmpty)
+        expectEqual(served, Int(next) - 1)
+        expect(turns.isEmpty)
     }
 }

@@ -33,21 +33,21 @@ struct TransactionBoundTests {
         let (one, other) = (harness.store.makeTransactionOwner(), harness.store.makeTransactionOwner())
         let first = try await begin(harness, one)
         let second = try await begin(harness, one)
-        #expect(await refusal(harness, one) == .resourceExhausted)
+        await expectEqual(refusal(harness, one), .resourceExhausted)
         _ = try await begin(harness, other)
         for _ in 0..<5 { _ = try await begin(harness, nil) }
         harness.store.rollback(first)
         _ = try await begin(harness, one)
-        #expect(await refusal(harness, one) == .resourceExhausted)
+        await expectEqual(refusal(harness, one), .resourceExhausted)
         try await harness.commit([.set("c/a", fields(1))], transaction: second)
         _ = try await begin(harness, one)
-        #expect(await refusal(harness, one) == .resourceExhausted)
+        await expectEqual(refusal(harness, one), .resourceExhausted)
         // Those that expire make room too.
         harness.clock.advance(milliseconds: 61_000)
         harness.store.noticeTime()
         try await harness.commit([.set("c/b", fields(2))])
         try await harness.commit([.set("c/b", fields(3))])
-        #expect(harness.store.statistics.transactionsOpen == 0)
+        expectEqual(harness.store.statistics.transactionsOpen, 0)
         _ = try await begin(harness, one)
         try harness.finish()
     }
@@ -60,7 +60,7 @@ struct TransactionBoundTests {
         let continued = try await begin(harness, owner)
         let other = harness.store.makeTransactionOwner()
         let open = try await begin(harness, other)
-        #expect(await refusal(harness, other) == .resourceExhausted)
+        await expectEqual(refusal(harness, other), .resourceExhausted)
         harness.clock.advance(milliseconds: 10)
         owner = nil
         _ = owner
@@ -68,7 +68,7 @@ struct TransactionBoundTests {
         harness.clock.advance(milliseconds: 10)
         _ = try harness.get("c/a", .transaction(continued))
         let last = try await begin(harness, other)
-        #expect(await refusal(harness, other) == .resourceExhausted)
+        await expectEqual(refusal(harness, other), .resourceExhausted)
         for transaction in [continued, open, last] { _ = try harness.get("c/b", .transaction(transaction)) }
         #expect(throws: RequestError.unknownTransaction) { try harness.get("c/a", .transaction(abandoned)) }
         try await harness.commit([.set("c/b", fields(1))], transaction: continued)
@@ -81,21 +81,21 @@ struct TransactionBoundTests {
         let harness = try StoreHarness { $0.transactionBytesMax = 64 << 10 }
         let first = try await begin(harness, nil)
         let held = harness.store.statistics.transactionBytes
-        #expect(held > 0)
+        expect(held > 0)
         let second = try await begin(harness, nil)
-        #expect(harness.store.statistics.transactionBytes == 2 * held)
+        expectEqual(harness.store.statistics.transactionBytes, 2 * held)
         var reads = 0
         while reads < 10_000 {
             do {
                 _ = try harness.get("c/\(reads)", .transaction(first))
                 reads += 1
             } catch let error as RequestError {
-                #expect(error.code == .resourceExhausted && error.message.contains("hold more than 65536 bytes"))
+                expect(error.code == .resourceExhausted && error.message.contains("hold more than 65536 bytes"))
                 break
             }
         }
-        #expect((200..<1_000).contains(reads), "\(reads) reads")
-        #expect(harness.store.statistics.transactionBytes <= 64 << 10)
+        expect((200..<1_000).contains(reads), "\(reads) reads")
+        expect(harness.store.statistics.transactionBytes <= 64 << 10)
         // Neither another transaction nor another read of one that is open has room.
         while await refusal(harness, nil) == nil {}
         #expect(throws: RequestError.self) {
@@ -108,8 +108,8 @@ struct TransactionBoundTests {
         harness.store.noticeTime()
         try await harness.commit([.set("c/b", fields(2))])
         try await harness.commit([.set("c/b", fields(3))])
-        #expect(harness.store.statistics.transactionsOpen == 0)
-        #expect(harness.store.statistics.transactionBytes == 0)
+        expectEqual(harness.store.statistics.transactionsOpen, 0)
+        expectEqual(harness.store.statistics.transactionBytes, 0)
         try harness.finish()
     }
 

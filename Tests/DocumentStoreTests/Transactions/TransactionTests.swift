@@ -17,15 +17,15 @@ struct TransactionTests {
         try await harness.commit([.set("c/a", fields(1))])
         let transaction = try await harness.begin(.readOnly(readTime: nil))
         try await harness.commit([.set("c/a", fields(2)), .set("c/b", fields(1))])
-        #expect(try harness.integer("c/a", "n", .transaction(transaction)) == 1)
-        #expect(try harness.get("c/b", .transaction(transaction)) == nil)
-        #expect(try harness.ids("c", .all, .transaction(transaction)) == ["a"])
+        try expectEqual(harness.integer("c/a", "n", .transaction(transaction)), 1)
+        try expectNil(harness.get("c/b", .transaction(transaction)))
+        try expectEqual(harness.ids("c", .all, .transaction(transaction)), ["a"])
         // Never aborted, and refused when it writes.
         try await harness.commit([], transaction: transaction)
         let writing = try await harness.begin(.readOnly(readTime: nil))
         let error = try #require(try await harness.failure([.set("c/a", fields(3))], transaction: writing))
-        #expect(error.code == .invalidArgument)
-        #expect(error.message.contains("Cannot modify entities in a read-only transaction"))
+        expectEqual(error.code, .invalidArgument)
+        expect(error.message.contains("Cannot modify entities in a read-only transaction"))
         try harness.finish()
     }
 
@@ -36,7 +36,7 @@ struct TransactionTests {
         try await harness.commit([.set("c/a", fields(2))])
         let time = TimestampValue(microseconds: Int64(first.commitMicroseconds))
         let transaction = try await harness.begin(.readOnly(readTime: time))
-        #expect(try harness.integer("c/a", "n", .transaction(transaction)) == 1)
+        try expectEqual(harness.integer("c/a", "n", .transaction(transaction)), 1)
         harness.store.rollback(transaction)
         try harness.finish()
     }
@@ -49,8 +49,8 @@ struct TransactionTests {
         _ = try harness.get("c/a", .transaction(one))
         _ = try harness.get("c/a", .transaction(two))
         try await harness.commit([.set("c/a", fields(2))], transaction: one)
-        #expect(try await harness.failure([.set("c/a", fields(3))], transaction: two)?.code == .aborted)
-        #expect(try harness.integer("c/a") == 2)
+        try await expectEqual(harness.failure([.set("c/a", fields(3))], transaction: two)?.code, .aborted)
+        try expectEqual(harness.integer("c/a"), 2)
         try harness.finish()
     }
 
@@ -64,7 +64,7 @@ struct TransactionTests {
             _ = try harness.get("c/b", .transaction(transaction))
         }
         try await harness.commit([.set("c/a", fields(0))], transaction: one)
-        #expect(try await harness.failure([.set("c/b", fields(0))], transaction: two)?.code == .aborted)
+        try await expectEqual(harness.failure([.set("c/b", fields(0))], transaction: two)?.code, .aborted)
         try harness.finish()
     }
 
@@ -74,9 +74,9 @@ struct TransactionTests {
     {
         let harness = try StoreHarness()
         let transaction = try await harness.begin()
-        #expect(try harness.get("c/a", .transaction(transaction)) == nil)
+        try expectNil(harness.get("c/a", .transaction(transaction)))
         try await harness.commit([.set("c/a", fields(1))])
-        #expect(try await harness.failure([.set("c/b", fields(1))], transaction: transaction)?.code == .aborted)
+        try await expectEqual(harness.failure([.set("c/b", fields(1))], transaction: transaction)?.code, .aborted)
         try harness.finish()
     }
 
@@ -88,7 +88,7 @@ struct TransactionTests {
         _ = try harness.get("c/a", .transaction(transaction))
         try await harness.commit([.delete("c/a")])
         try await harness.commit([.set("c/a", fields(1))])
-        #expect(try await harness.failure([.set("c/b", fields(1))], transaction: transaction)?.code == .aborted)
+        try await expectEqual(harness.failure([.set("c/b", fields(1))], transaction: transaction)?.code, .aborted)
         try harness.finish()
     }
 
@@ -131,8 +131,8 @@ struct TransactionTests {
         // With a small ring, enough others to push the change out of it.
         for number in 0..<6 { try await harness.commit([.set("other/\(number)", fields(1))]) }
         let failure = try await harness.failure([.set("result/r", fields(1))], transaction: transaction)
-        #expect((failure?.code == .aborted) == change.1)
-        if failure != nil { #expect(failure?.code == .aborted) }
+        expectEqual(failure?.code == .aborted, change.1)
+        if failure != nil { expectEqual(failure?.code, .aborted) }
         try harness.finish()
     }
 
@@ -141,17 +141,17 @@ struct TransactionTests {
         let harness = try StoreHarness()
         try await harness.commit((0..<10).map { .set("c/\($0)", fields(1)) })
         let (up, down) = (try await harness.begin(), try await harness.begin())
-        #expect(try harness.ids("c", limit: 3, .transaction(up)) == ["0", "1", "2"])
-        #expect(try harness.ids("c", direction: .descending, limit: 3, .transaction(down)) == ["9", "8", "7"])
+        try expectEqual(harness.ids("c", limit: 3, .transaction(up)), ["0", "1", "2"])
+        try expectEqual(harness.ids("c", direction: .descending, limit: 3, .transaction(down)), ["9", "8", "7"])
         try await harness.commit([.set("c/5", fields(2))])
-        #expect(try await harness.failure([.set("r/up", fields(1))], transaction: up) == nil)
-        #expect(try await harness.failure([.set("r/down", fields(1))], transaction: down) == nil)
+        try await expectNil(harness.failure([.set("r/up", fields(1))], transaction: up))
+        try await expectNil(harness.failure([.set("r/down", fields(1))], transaction: down))
         let (up2, down2) = (try await harness.begin(), try await harness.begin())
         _ = try harness.ids("c", limit: 3, .transaction(up2))
         _ = try harness.ids("c", direction: .descending, limit: 3, .transaction(down2))
         try await harness.commit([.set("c/11", fields(2)), .set("c/71", fields(1))])
-        #expect(try await harness.failure([.set("r/up", fields(2))], transaction: up2)?.code == .aborted)
-        #expect(try await harness.failure([.set("r/down", fields(2))], transaction: down2)?.code == .aborted)
+        try await expectEqual(harness.failure([.set("r/up", fields(2))], transaction: up2)?.code, .aborted)
+        try await expectEqual(harness.failure([.set("r/down", fields(2))], transaction: down2)?.code, .aborted)
         try harness.finish()
     }
 
@@ -166,15 +166,15 @@ struct TransactionTests {
             return try source.nextCollection(after: position, below: [], collectionID: Array("posts".utf8))
         }
         let found = try search(transaction, after: [])
-        #expect(found == Array("a/1/posts".utf8))
+        expectEqual(found, Array("a/1/posts".utf8))
         let position = try #require(found)
-        #expect(try search(transaction, after: position) == nil)
+        try expectNil(search(transaction, after: position))
         let other = try await harness.begin()
-        #expect(try search(other, after: position) == nil)
+        try expectNil(search(other, after: position))
         try await harness.commit([.set("b/1/comments/y", fields(1))])
-        #expect(try await harness.failure([.set("r/1", fields(1))], transaction: other) == nil)
+        try await expectNil(harness.failure([.set("r/1", fields(1))], transaction: other))
         try await harness.commit([.set("b/1/posts/y", fields(1))])
-        #expect(try await harness.failure([.set("r/2", fields(1))], transaction: transaction)?.code == .aborted)
+        try await expectEqual(harness.failure([.set("r/2", fields(1))], transaction: transaction)?.code, .aborted)
         try harness.finish()
     }
 
@@ -194,23 +194,23 @@ struct TransactionTests {
     {
         let harness = try StoreHarness()
         let failed = try await harness.begin()
-        #expect(
-            try await harness.failure([.set("c/a", fields(1), .exists(true))], transaction: failed)?.code == .notFound)
+        try await expectEqual(
+            harness.failure([.set("c/a", fields(1), .exists(true))], transaction: failed)?.code, .notFound)
         let error = try #require(try await harness.failure([], transaction: failed))
-        #expect(error.code == .invalidArgument)
-        #expect(error.message.contains("transaction has expired"))
+        expectEqual(error.code, .invalidArgument)
+        expect(error.message.contains("transaction has expired"))
         harness.store.rollback(failed)
         let rolledBack = try await harness.begin()
         harness.store.rollback(rolledBack)
         #expect(throws: RequestError.unknownTransaction) { try harness.get("c/a", .transaction(rolledBack)) }
         let forged = TransactionIdentifier(number: rolledBack.number + 1, nonce: 5, run: rolledBack.run)
         harness.store.rollback(forged)
-        #expect(try await harness.failure([], transaction: forged)?.code == .invalidArgument)
+        try await expectEqual(harness.failure([], transaction: forged)?.code, .invalidArgument)
         let bytes = rolledBack.bytes
-        #expect(bytes.count == 24)
-        #expect(try TransactionIdentifier(bytes: bytes.byteSpan) == rolledBack)
+        expectEqual(bytes.count, 24)
+        try expectEqual(TransactionIdentifier(bytes: bytes.byteSpan), rolledBack)
         let elsewhere = TransactionIdentifier(number: rolledBack.number, nonce: rolledBack.nonce, run: 1)
-        #expect(try await harness.failure([], transaction: elsewhere) == .lostTransaction)
+        try await expectEqual(harness.failure([], transaction: elsewhere), .lostTransaction)
         #expect(throws: RequestError.lostTransaction) { try harness.get("c/a", .transaction(elsewhere)) }
         try harness.finish()
     }
@@ -222,17 +222,17 @@ struct TransactionTests {
         let (idle, busy) = (try await harness.begin(), try await harness.begin())
         for _ in 0..<5 {
             harness.clock.advance(milliseconds: 50_000)
-            #expect(try harness.integer("c/a", "n", .transaction(busy)) == 1)
+            try expectEqual(harness.integer("c/a", "n", .transaction(busy)), 1)
         }
         #expect(throws: RequestError.unknownTransaction) { try harness.get("c/a", .transaction(idle)) }
         harness.clock.advance(milliseconds: 20_000)
         #expect(throws: RequestError.unknownTransaction) { try harness.get("c/a", .transaction(busy)) }
-        #expect(try await harness.failure([.set("c/a", fields(2))], transaction: busy)?.code == .invalidArgument)
+        try await expectEqual(harness.failure([.set("c/a", fields(2))], transaction: busy)?.code, .invalidArgument)
         // The commit thread's round drops them from the table.
         harness.store.noticeTime()
         try await harness.commit([.set("c/b", fields(2))])
         try await harness.commit([.set("c/b", fields(3))])
-        #expect(harness.store.statistics.transactionsOpen == 0)
+        expectEqual(harness.store.statistics.transactionsOpen, 0)
         try harness.finish()
     }
 
@@ -250,7 +250,7 @@ struct TransactionTests {
             _ = try harness.get("c/4", .transaction(one))
             Issue.record("the fourth read should have been refused")
         } catch {
-            #expect((error as? RequestError)?.code == .resourceExhausted)
+            expectEqual((error as? RequestError)?.code, .resourceExhausted)
         }
         try harness.finish()
     }
@@ -264,17 +264,17 @@ struct TransactionTests {
         let first = try await harness.begin()
         _ = try harness.get("c/a", .transaction(first))
         try await harness.commit([.increment("c/a", field: "n", by: 1)])
-        #expect(try await harness.failure([.set("c/a", fields(9))], transaction: first)?.code == .aborted)
+        try await expectEqual(harness.failure([.set("c/a", fields(9))], transaction: first)?.code, .aborted)
 
         let second = try await harness.retry(first)
-        #expect(try harness.integer("c/a", "n", .transaction(second)) == 1)
+        try expectEqual(harness.integer("c/a", "n", .transaction(second)), 1)
         async let plain: CommitResult = harness.result(committing: [.increment("c/a", field: "n", by: 10)])
         async let elsewhere: CommitResult = harness.result(committing: [.set("c/b", fields(1))])
         _ = try await elsewhere
         let mine = try await harness.result(committing: [.set("c/a", fields(2))], transaction: second)
-        #expect(try await plain.commitMicroseconds > 0)
+        try await expect(plain.commitMicroseconds > 0)
         _ = mine
-        #expect(try harness.integer("c/a") == 12)
+        try expectEqual(harness.integer("c/a"), 12)
         try harness.finish()
     }
 
@@ -285,12 +285,12 @@ struct TransactionTests {
         let first = try await harness.begin()
         _ = try harness.get("c/a", .transaction(first))
         try await harness.commit([.increment("c/a", field: "n", by: 1)])
-        #expect(try await harness.failure([.set("c/a", fields(9))], transaction: first)?.code == .aborted)
+        try await expectEqual(harness.failure([.set("c/a", fields(9))], transaction: first)?.code, .aborted)
         let second = try await harness.retry(first)
         _ = try harness.get("c/a", .transaction(second))
         try await harness.commit([.increment("c/a", field: "n", by: 10)])
-        #expect(try await harness.failure([.set("c/a", fields(9))], transaction: second)?.code == .aborted)
-        #expect(try harness.integer("c/a") == 11)
+        try await expectEqual(harness.failure([.set("c/a", fields(9))], transaction: second)?.code, .aborted)
+        try expectEqual(harness.integer("c/a"), 11)
         try harness.finish()
     }
 
@@ -315,7 +315,7 @@ struct TransactionTests {
             return done.isSet
         }
         _ = try await plain
-        #expect(try harness.integer("c/a") == 11)
+        try expectEqual(harness.integer("c/a"), 11)
         try harness.finish()
     }
 
@@ -346,10 +346,10 @@ struct TransactionTests {
                             let failure = try await harness.failure(
                                 [.set("c/counter", fields(value + 1))], transaction: transaction)
                             if failure == nil { break }
-                            #expect(failure?.code == .aborted)
+                            expectEqual(failure?.code, .aborted)
                             previous = transaction
                             // Its own turn after the first attempt: five attempts, as clients make, are plenty.
-                            #expect(tries < 5)
+                            expect(tries < 5)
                         }
                         attempts.append(tries)
                     }
@@ -357,7 +357,7 @@ struct TransactionTests {
             }
             try await group.waitForAll()
         }
-        #expect(try harness.integer("c/counter") == Int64(clients * each))
+        try expectEqual(harness.integer("c/counter"), Int64(clients * each))
         print("\(clients) clients: \(attempts.all.reduce(0, +)) attempts for \(clients * each) increments")
         try harness.finish()
     }
@@ -390,7 +390,7 @@ struct TransactionTests {
                                 ],
                                 transaction: transaction)
                             if failure == nil { break }
-                            #expect(failure?.code == .aborted)
+                            expectEqual(failure?.code, .aborted)
                             previous = transaction
                         }
                     }
@@ -411,7 +411,7 @@ struct TransactionTests {
                         }
                         return .more
                     }
-                    #expect(total == Int64(accounts) * 100)
+                    expectEqual(total, Int64(accounts) * 100)
                     await Task.yield()
                 }
             }

@@ -63,12 +63,12 @@ import Testing
     func `Versions are the wall clock's time, and increase when it stands still or steps back`() throws {
         let ground = try Ground()
         let first = try ground.commit()
-        #expect(first == ground.clock.nowMicroseconds)
-        #expect(try ground.commit() == first + 1)
+        expectEqual(first, ground.clock.nowMicroseconds)
+        try expectEqual(ground.commit(), first + 1)
         ground.clock.stepBack(milliseconds: 60_000)
-        #expect(try ground.commit() == first + 2)
+        try expectEqual(ground.commit(), first + 2)
         ground.clock.advance(milliseconds: 120_000)
-        #expect(try ground.commit() == ground.clock.nowMicroseconds)
+        try expectEqual(ground.commit(), ground.clock.nowMicroseconds)
     }
 
     @Test
@@ -76,8 +76,8 @@ import Testing
         let ground = try Ground()
         ground.clock.stepBack(milliseconds: 1)
         let version = ground.versions.nextVersion(after: ground.last)
-        #expect(ground.versions.readTime() == ground.opened)
-        #expect(version.microseconds == ground.opened + 1)
+        expectEqual(ground.versions.readTime(), ground.opened)
+        expectEqual(version.microseconds, ground.opened + 1)
     }
 
     @Test
@@ -86,14 +86,14 @@ import Testing
         let committed = try ground.commit()
         ground.clock.advance(milliseconds: 10)
         let time = ground.versions.readTime()
-        #expect(time == committed + 10_000)
-        #expect(ground.versions.lastIssued == time)
-        #expect(try ground.commit() == time + 1)
+        expectEqual(time, committed + 10_000)
+        expectEqual(ground.versions.lastIssued, time)
+        try expectEqual(ground.commit(), time + 1)
         // Also when the clock is set back meanwhile.
         let later = ground.versions.readTime()
         ground.clock.stepBack(milliseconds: 5_000)
-        #expect(try ground.commit() > later)
-        #expect(ground.versions.readTime() > later)
+        try expect(ground.commit() > later)
+        expect(ground.versions.readTime() > later)
     }
 
     @Test
@@ -103,14 +103,14 @@ import Testing
         // Nobody writes or reads for ten minutes.
         ground.clock.advance(milliseconds: 600_000)
         let second = try ground.stage()
-        #expect(second == ground.clock.nowMicroseconds)
+        expectEqual(second, ground.clock.nowMicroseconds)
         ground.clock.advance(milliseconds: 10)
-        #expect(ground.versions.readTime() == second - 1)
+        expectEqual(ground.versions.readTime(), second - 1)
         let third = try ground.stage()
-        #expect(ground.versions.readTime() == second - 1)
-        #expect(ground.versions.reserve(second - 1) && !ground.versions.reserve(second))
+        expectEqual(ground.versions.readTime(), second - 1)
+        expect(ground.versions.reserve(second - 1) && !ground.versions.reserve(second))
         try ground.publish()
-        #expect(ground.versions.readTime() >= third)
+        expect(ground.versions.readTime() >= third)
     }
 
     @Test
@@ -122,10 +122,10 @@ import Testing
         ground.clock.advance(milliseconds: 5_000)
         let first = try ground.stage()
         let next = ground.versions.nextVersion(after: ground.last)
-        #expect(ground.versions.readTime() == first - 1)
+        expectEqual(ground.versions.readTime(), first - 1)
         try ground.publish()
-        #expect(next.microseconds > first)
-        #expect(ground.versions.readTime() == first)
+        expect(next.microseconds > first)
+        expectEqual(ground.versions.readTime(), first)
     }
 
     @Test
@@ -136,10 +136,10 @@ import Testing
         let idle = ground.versions.readTime()
         ground.clock.stepBack(milliseconds: 30_000)
         let version = try ground.stage()
-        #expect(version == idle + 1)
-        #expect(ground.versions.readTime() == idle)
+        expectEqual(version, idle + 1)
+        expectEqual(ground.versions.readTime(), idle)
         try ground.publish()
-        #expect(ground.versions.readTime() == version)
+        expectEqual(ground.versions.readTime(), version)
     }
 
     @Test
@@ -149,12 +149,12 @@ import Testing
         ground.clock.advance(milliseconds: 60_000)
         let dropped = ground.versions.nextVersion(after: ground.last)
         let time = ground.versions.readTime()
-        #expect(time == dropped.microseconds - 1)
+        expectEqual(time, dropped.microseconds - 1)
         // The next start of the store is to learn of it.
-        #expect(ground.versions.lastIssued >= time)
+        expect(ground.versions.lastIssued >= time)
         ground.versions.returnVersion(dropped, last: ground.last, isReported: false)
         ground.clock.stepBack(milliseconds: 30_000)
-        #expect(try ground.commit() > time)
+        try expect(ground.commit() > time)
     }
 
     @Test
@@ -163,15 +163,15 @@ import Testing
         ground.clock.advance(milliseconds: 10)
         let first = try ground.stage()
         let time = ground.versions.readTime()
-        #expect(time > 0 && time == first - 1)
-        #expect(ground.versions.reserve(time))
+        expect(time > 0 && time == first - 1)
+        expect(ground.versions.reserve(time))
         try ground.publish()
-        #expect(ground.versions.readTime() >= first)
+        expect(ground.versions.readTime() >= first)
         // Also when the clock is set back before the first commit.
         let other = try Ground()
         other.clock.stepBack(milliseconds: 5_000)
         let version = try other.stage()
-        #expect(other.versions.readTime() < version && other.versions.readTime() > 0)
+        expect(other.versions.readTime() < version && other.versions.readTime() > 0)
     }
 
     @Test
@@ -181,11 +181,11 @@ import Testing
         ground.clock.advance(milliseconds: 10)
         let dropped = ground.versions.nextVersion(after: ground.last)
         ground.versions.returnVersion(dropped, last: ground.last, isReported: false)
-        #expect(ground.versions.readTime() == first + 10_000)
+        expectEqual(ground.versions.readTime(), first + 10_000)
         let notified = ground.versions.nextVersion(after: ground.last)
         ground.versions.returnVersion(notified, last: ground.last, isReported: true)
-        #expect(ground.versions.readTime() >= notified.microseconds)
-        #expect(try ground.commit() > notified.microseconds)
+        expect(ground.versions.readTime() >= notified.microseconds)
+        try expect(ground.commit() > notified.microseconds)
     }
 
     @Test
@@ -193,27 +193,27 @@ import Testing
         let ground = try Ground()
         let first = try ground.commit()
         let time = first + 3_000_000
-        #expect(ground.versions.reserve(time))
-        #expect(try ground.commit() == time + 1)
-        #expect(ground.versions.reserve(first))
+        expect(ground.versions.reserve(time))
+        try expectEqual(ground.commit(), time + 1)
+        expect(ground.versions.reserve(first))
         // With a commit in flight only what is published is readable.
         let second = try ground.stage()
-        #expect(ground.versions.reserve(time + 1))
-        #expect(!ground.versions.reserve(second))
+        expect(ground.versions.reserve(time + 1))
+        expect(!ground.versions.reserve(second))
         try ground.publish()
-        #expect(ground.versions.reserve(second))
+        expect(ground.versions.reserve(second))
     }
 
     @Test
     func `The latest readable time is the latest of clock, read times and commits`() throws {
         let ground = try Ground()
         let now = ground.clock.nowMicroseconds
-        #expect(ground.versions.latestReadable == now)
-        #expect(ground.versions.reserve(now + 500))
-        #expect(ground.versions.latestReadable == now + 500)
+        expectEqual(ground.versions.latestReadable, now)
+        expect(ground.versions.reserve(now + 500))
+        expectEqual(ground.versions.latestReadable, now + 500)
         let version = try ground.commit()
-        #expect(version == now + 501)
-        #expect(ground.versions.latestReadable == version)
+        expectEqual(version, now + 501)
+        expectEqual(ground.versions.latestReadable, version)
     }
 
     // MARK: Waits
@@ -229,7 +229,7 @@ import Testing
         /// Nil while it waits. Fails if the completion was called twice.
         var code: StatusCode? {
             let results = results.withLock(\.self)
-            #expect(results.count <= 1)
+            expect(results.count <= 1)
             return switch results.first {
             case .success: .ok
             case .failure(let error): error.code
@@ -242,18 +242,18 @@ import Testing
     func `A read at a time with a commit in flight waits for its publication, and costs nothing without one`() throws {
         let ground = try Ground()
         let first = try ground.commit()
-        #expect(Waited(ground, for: first).code == .ok)
+        expectEqual(Waited(ground, for: first).code, .ok)
         ground.clock.advance(milliseconds: 10)
         let second = try ground.stage()
         let early = Waited(ground, for: second)
         let late = Waited(ground, for: second + 1)
         let before = Waited(ground, for: second - 1)
-        #expect(before.code == .ok)
-        #expect(early.code == nil && late.code == nil)
-        #expect(ground.versions.waitCount == 2)
+        expectEqual(before.code, .ok)
+        expect(early.code == nil && late.code == nil)
+        expectEqual(ground.versions.waitCount, 2)
         try ground.publish()
-        #expect(early.code == .ok && late.code == .ok)
-        #expect(ground.versions.waitCount == 0)
+        expect(early.code == .ok && late.code == .ok)
+        expectEqual(ground.versions.waitCount, 0)
     }
 
     @Test
@@ -265,10 +265,10 @@ import Testing
         let waited = Waited(ground, for: staged + 5)
         // The next commit has its version before the first one is published.
         let next = ground.versions.nextVersion(after: ground.last)
-        #expect(next.microseconds > staged + 5)
-        #expect(waited.code == nil)
+        expect(next.microseconds > staged + 5)
+        expectNil(waited.code)
         try ground.publish()
-        #expect(waited.code == .ok)
+        expectEqual(waited.code, .ok)
     }
 
     @Test
@@ -278,10 +278,10 @@ import Testing
         ground.clock.advance(milliseconds: 10)
         let dropped = ground.versions.nextVersion(after: ground.last)
         let waited = Waited(ground, for: dropped.microseconds)
-        #expect(waited.code == nil)
+        expectNil(waited.code)
         ground.versions.returnVersion(dropped, last: ground.last, isReported: false)
-        #expect(waited.code == .ok)
-        #expect(try ground.commit() > dropped.microseconds)
+        expectEqual(waited.code, .ok)
+        try expect(ground.commit() > dropped.microseconds)
     }
 
     @Test
@@ -295,14 +295,14 @@ import Testing
         let second = Waited(ground, for: staged)
         ground.clock.advance(milliseconds: 399)
         ground.versions.endExpiredWaits()
-        #expect(first.code == nil)
+        expectNil(first.code)
         ground.clock.advance(milliseconds: 1)
         ground.versions.endExpiredWaits()
-        #expect(first.code == .unavailable)
-        #expect(second.code == nil)
+        expectEqual(first.code, .unavailable)
+        expectNil(second.code)
         ground.versions.failWaits(.shuttingDown)
-        #expect(second.code == RequestError.shuttingDown.code)
-        #expect(ground.versions.waitCount == 0)
+        expectEqual(second.code, RequestError.shuttingDown.code)
+        expectEqual(ground.versions.waitCount, 0)
         try ground.publish()
     }
 
@@ -311,9 +311,9 @@ import Testing
         let ground = try Ground(waits: ReadWaits(countMax: 2))
         let staged = try ground.stage()
         let waited = (0..<3).map { _ in Waited(ground, for: staged) }
-        #expect(waited.map(\.code) == [nil, nil, .resourceExhausted])
+        expectEqual(waited.map(\.code), [nil, nil, .resourceExhausted])
         try ground.publish()
-        #expect(waited.map(\.code) == [.ok, .ok, .resourceExhausted])
+        expectEqual(waited.map(\.code), [.ok, .ok, .resourceExhausted])
     }
 
     private final class Readers: Sendable {
@@ -341,10 +341,10 @@ import Testing
         for round in 0..<3_000 {
             let before = readers.notified.load(ordering: .sequentiallyConsistent)
             let version = try ground.stage()
-            #expect(version > before)
+            expect(version > before)
             // Read times until the publication are lower, whatever the clock does.
             if round % 2 == 0 { ground.clock.advance(milliseconds: 1) }
-            for _ in 0..<20 { #expect(readers.notified.load(ordering: .sequentiallyConsistent) < version) }
+            for _ in 0..<20 { expect(readers.notified.load(ordering: .sequentiallyConsistent) < version) }
             try ground.publish()
         }
         try waitUntil("the readers have read") { readers.count.load(ordering: .relaxed) > 1_000 }
@@ -376,7 +376,7 @@ import Testing
         readers.isOver.store(true, ordering: .releasing)
         try readers.finished.wait(until: "the reader has finished")
         // Nothing is in flight, so nothing may wait.
-        #expect(versions.waitCount == 0)
-        #expect(readers.notified.load(ordering: .relaxed) == UInt64(readers.count.load(ordering: .relaxed)))
+        expectEqual(versions.waitCount, 0)
+        expectEqual(readers.notified.load(ordering: .relaxed), UInt64(readers.count.load(ordering: .relaxed)))
     }
 }

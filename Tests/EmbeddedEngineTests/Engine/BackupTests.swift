@@ -25,11 +25,11 @@ struct BackupTests {
         try store.commit(51, [.put("later", "51")])
         try expectClean(copy)
         let restored = try Store(copy)
-        #expect(restored.replayed == [])
-        #expect(restored.engine.publishedVersion.microseconds == 50)
+        expectEqual(restored.replayed, [])
+        expectEqual(restored.engine.publishedVersion.microseconds, 50)
         for version in 1...50 as ClosedRange<UInt64> {
             let expected = try store.scan(at: version)
-            #expect(try restored.scan(at: version) == expected)
+            try expectEqual(restored.scan(at: version), expected)
         }
         // It is written to like any other.
         try restored.commit(60, [.put("new", "60")])
@@ -48,13 +48,13 @@ struct BackupTests {
         let control = CopyControl()
         try store.engine.backup(to: directory.path(of: "one"), control)
         // What is in the block that is being written is not counted yet.
-        #expect(control.progress.total > 10_000)
-        #expect(control.progress.done > 0 && control.progress.done <= control.progress.total)
+        expect(control.progress.total > 10_000)
+        expect(control.progress.done > 0 && control.progress.done <= control.progress.total)
         control.cancel()
         #expect { try store.engine.backup(to: directory.path(of: "two"), control) } throws: {
             ($0 as? StorageError)?.code == .cancelled
         }
-        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "two")))
+        expect(!FileManager.default.fileExists(atPath: directory.path(of: "two")))
         try expectClean(directory.path(of: "one"))
         try store.engine.close()
     }
@@ -82,12 +82,12 @@ struct BackupTests {
         try DirectoryCopy.run(from: one, to: two)
         for copy in [one, two] {
             let names = try FileManager.default.contentsOfDirectory(atPath: "\(copy)/rules").sorted()
-            #expect(names == ["000001.rules", "000002.rules"])
+            expectEqual(names, ["000001.rules", "000002.rules"])
             let file = "\(copy)/rules/000001.rules"
-            #expect(try String(contentsOfFile: file, encoding: .utf8) == "old")
+            try expectEqual(String(contentsOfFile: file, encoding: .utf8), "old")
             let attributes = try FileManager.default.attributesOfItem(atPath: file)
-            #expect(attributes[.modificationDate] as? Date == time)
-            #expect(attributes[.posixPermissions] as? Int == 0o600)
+            expect(attributes[.modificationDate] as? Date == time)
+            expect(attributes[.posixPermissions] as? Int == 0o600)
         }
     }
 
@@ -104,7 +104,7 @@ struct BackupTests {
         try DirectoryCopy.run(from: "\(data)/", to: directory.path(of: "copy"))
         for copy in ["backup", "fork", "copy"] {
             let rules = directory.path(of: "\(copy)/rules")
-            #expect(try FileManager.default.contentsOfDirectory(atPath: rules) == ["000002.rules"], "\(copy)")
+            try expectEqual(FileManager.default.contentsOfDirectory(atPath: rules), ["000002.rules"], "\(copy)")
         }
     }
 
@@ -115,10 +115,10 @@ struct BackupTests {
         // Its files cannot be listed.
         try write("\(data)/rules", "no directory")
         #expect(throws: StorageError.self) { try store.engine.backup(to: copy) }
-        #expect(!FileManager.default.fileExists(atPath: copy))
+        expect(!FileManager.default.fileExists(atPath: copy))
         try store.engine.close()
         #expect(throws: StorageError.self) { try DirectoryCopy.run(from: data, to: copy) }
-        #expect(!FileManager.default.fileExists(atPath: copy))
+        expect(!FileManager.default.fileExists(atPath: copy))
     }
 
     @Test
@@ -135,11 +135,11 @@ struct BackupTests {
             try store.engine.close()
             return start
         }
-        #expect(try start(data, at: 100, backup: copy) == 100)
-        #expect(try start(data, at: 200) == 100)
-        #expect(try start(copy, at: 300, begins: false) == 300)
-        #expect(try start(copy, at: 400) == 400)
-        #expect(try start(copy, at: 500, begins: false) == 400)
+        try expectEqual(start(data, at: 100, backup: copy), 100)
+        try expectEqual(start(data, at: 200), 100)
+        try expectEqual(start(copy, at: 300, begins: false), 300)
+        try expectEqual(start(copy, at: 400), 400)
+        try expectEqual(start(copy, at: 500, begins: false), 400)
         try Data("4x".utf8).write(to: URL(fileURLWithPath: copy + "/TIMELINE"))
         #expect(throws: StorageError.self) { try start(copy, at: 600) }
     }
@@ -177,8 +177,8 @@ struct BackupTests {
             let restored = try Store(copy)
             let version = restored.engine.publishedVersion.microseconds
             let entries = try restored.scan()
-            #expect(entries.count == keys.count)
-            #expect(entries.allSatisfy { $0.version == version })
+            expectEqual(entries.count, keys.count)
+            expect(entries.allSatisfy { $0.version == version })
             try restored.engine.close()
         }
     }

@@ -101,13 +101,13 @@ struct ColdReadTests {
         let reader = try store.engine.makeReader()
         var waits = 0
         for change in Self.changes {
-            #expect(try Self.value(change.key, reader, &waits) == change.value)
-            #expect(try Self.value(change.key + [1], reader, &waits) == nil)
+            try expectEqual(Self.value(change.key, reader, &waits), change.value)
+            try expectNil(Self.value(change.key + [1], reader, &waits))
         }
-        #expect(waits > 0)
+        expect(waits > 0)
         let first = waits
         for change in Self.changes { _ = try Self.value(change.key, reader, &waits) }
-        #expect(waits == first, "a page was waited for a second time")
+        expectEqual(waits, first, "a page was waited for a second time")
         try store.engine.close()
     }
 
@@ -119,8 +119,8 @@ struct ColdReadTests {
         var waits = 0
         let expected = Self.changes.map(\.key).sorted { $0.lexicographicallyPrecedes($1) }
         let found = try Self.keys(reader, direction, &waits)
-        #expect(found == (direction == .forward ? expected : expected.reversed()))
-        #expect(waits > 0)
+        expectEqual(found, direction == .forward ? expected : expected.reversed())
+        expect(waits > 0)
         try store.engine.close()
     }
 
@@ -130,11 +130,11 @@ struct ColdReadTests {
         let store = try Self.store(directory)
         let reader = try store.engine.makeReader()
         let key = Self.changes[1].key
-        #expect(Self.isPending(key, reader))
+        expect(Self.isPending(key, reader))
         try store.engine.sweepHistoryNow()
         try Self.wait(reader)
         var waits = 0
-        #expect(try Self.value(key, reader, &waits) == Self.changes[1].value)
+        try expectEqual(Self.value(key, reader, &waits), Self.changes[1].value)
         try store.engine.close()
     }
 
@@ -148,18 +148,18 @@ struct ColdReadTests {
         let reader = try store.engine.makeReader()
         var waits = 0
         let (good, bad) = (Self.changes[1], Self.changes[2_999])
-        #expect(try Self.value(good.key, reader, &waits) == good.value)
+        try expectEqual(Self.value(good.key, reader, &waits), good.value)
         fault.set(true)
         do {
             _ = try Self.value(bad.key, reader, &waits)
             Issue.record("a page that cannot be read was read")
         } catch let error as StorageError {
-            #expect(error.code == .corrupt)
-            #expect(error.file != nil)
+            expectEqual(error.code, .corrupt)
+            expect(error.file != nil)
         }
-        #expect(try Self.value(good.key, reader, &waits) == good.value)
+        try expectEqual(Self.value(good.key, reader, &waits), good.value)
         fault.set(false)
-        #expect(try Self.value(bad.key, reader, &waits) == bad.value)
+        try expectEqual(Self.value(bad.key, reader, &waits), bad.value)
         try store.engine.close()
     }
 
@@ -180,7 +180,7 @@ struct ColdReadTests {
         let outcomes = Monitor<[Int: Result<Void, StorageError>]>([:])
         for number in 0..<3 {
             let reader = try store.engine.makeReader()
-            #expect(Self.isPending(Self.changes[1].key, reader))
+            expect(Self.isPending(Self.changes[1].key, reader))
             reader.whenReady { ready in outcomes.update { $0[number] = ready } }
         }
         gate.wait { $0.reached > 0 ? () : nil }
@@ -192,7 +192,7 @@ struct ColdReadTests {
         gate.update { $0.isOpen = true }
         closing.join()
         let all = outcomes.withLock { $0 }
-        #expect(all.count == 3)
+        expectEqual(all.count, 3)
         #expect(throws: (any Error).self) { try all[1]?.get() }
     }
 
@@ -210,14 +210,14 @@ struct ColdReadTests {
         guard case .embedded(let engine) = store.engine else { preconditionFailure("the engine has a directory") }
         let dropped = engine.core.runs.files.reduce(0) { $0 + $1.part.dropPages() }
         var waits = 0
-        for change in Self.changes { #expect(try Self.value(change.key, reader, &waits) == change.value) }
+        for change in Self.changes { try expectEqual(Self.value(change.key, reader, &waits), change.value) }
         // A file system in memory drops nothing.
-        #expect((waits > 0) == (dropped > 0))
+        expectEqual(waits > 0, dropped > 0)
         let before = waits
         _ = engine.core.runs.files.reduce(0) { $0 + $1.part.dropPages() }
         for file in engine.core.runs.files { file.part.sweep() }
-        for change in Self.changes { #expect(try Self.value(change.key, reader, &waits) == change.value) }
-        #expect((waits > before) == (dropped > 0))
+        for change in Self.changes { try expectEqual(Self.value(change.key, reader, &waits), change.value) }
+        expectEqual(waits > before, dropped > 0)
         try store.engine.close()
     }
 }

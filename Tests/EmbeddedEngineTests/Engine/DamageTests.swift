@@ -109,18 +109,17 @@ struct DamageTests {
                 try store.engine.checkpointNow()
                 if last == damaged.last {
                     model.commit(version, changes)
-                    #expect(
-                        try store.scan().map(\.key) == model.entries([], [255], at: version, .forward).map(\.key),
-                        "\(what)")
+                    try expectEqual(
+                        store.scan().map(\.key), model.entries([], [255], at: version, .forward).map(\.key), "\(what)")
                 }
             }
             return last == damaged.last ? .right : .cut
         } catch let error as StorageError {
             // Commits are refused when a merge has met damage.
-            #expect([.corrupt, .unsupportedFormat, .refused].contains(error.code), "\(what): \(error)")
-            #expect(error.file != nil, "\(what): \(error)")
+            expect([.corrupt, .unsupportedFormat, .refused].contains(error.code), "\(what): \(error)")
+            expect(error.file != nil, "\(what): \(error)")
             let isDamage = error.code == .corrupt || error.code == .refused
-            #expect(!isDamage || error.description.contains("restore a backup"), "\(what): \(error)")
+            expect(!isDamage || error.description.contains("restore a backup"), "\(what): \(error)")
             return .refused
         }
     }
@@ -130,9 +129,9 @@ struct DamageTests {
         for version in [last, last - 1, 3, 1] {
             let snapshot = try reader.snapshot(at: CommitVersion(microseconds: version))
             let expected = damaged.entries(at: version)
-            #expect(try snapshot.entries() == expected, "\(what): a walk at \(version)")
-            #expect(
-                try snapshot.entries(nil, nil, .backward) == expected.reversed(), "\(what): a walk back at \(version)")
+            try expectEqual(snapshot.entries(), expected, "\(what): a walk at \(version)")
+            try expectEqual(
+                snapshot.entries(nil, nil, .backward), expected.reversed(), "\(what): a walk back at \(version)")
             for key in damaged.keys where version == last || key.last! % 4 == version % 4 {
                 let found = try snapshot.bytes(key)
                 if found != damaged.model.value(key, at: version) {
@@ -148,8 +147,8 @@ struct DamageTests {
         let problems: [String]
         do { problems = try EngineCheck.run(directory: damaged.copy).problems } catch { problems = ["\(error)"] }
         let outcome = try look(damaged, what)
-        #expect(outcome != .refused || !problems.isEmpty, "\(what): the check found nothing")
-        #expect(outcome != .cut || mayCut, "\(what): commits are gone")
+        expect(outcome != .refused || !problems.isEmpty, "\(what): the check found nothing")
+        expect(outcome != .cut || mayCut, "\(what): commits are gone")
     }
 
     @Test
@@ -157,7 +156,7 @@ struct DamageTests {
         let damaged = try DamagedDirectory(seed: 1)
         damaged.restore()
         try expectClean(damaged.copy)
-        #expect(try look(damaged, "undamaged") == .right)
+        try expectEqual(look(damaged, "undamaged"), .right)
         try expectClean(damaged.copy)
     }
 
@@ -198,7 +197,7 @@ struct DamageTests {
             try store.engine.close()
         }
         let names = Files.names(in: directory.path(of: "runs")).filter { $0.hasSuffix(".mdb") }
-        #expect(names.count > 0)
+        expect(names.count > 0)
         var damaged: (path: String, place: Int)?
         for name in names {
             let path = directory.path(of: "runs/" + name)
@@ -212,12 +211,12 @@ struct DamageTests {
         let store = try Store(directory.path)
         let snapshot = try store.engine.makeReader().snapshot()
         let error = #expect(throws: StorageError.self) { try snapshot.bytes([2]) }
-        #expect(error?.code == .corrupt)
-        #expect(error?.file == path)
+        expectEqual(error?.code, .corrupt)
+        expectEqual(error?.file, path)
         let offset = try #require(error?.offset)
-        #expect(offset < place && offset > place - 12_000)
-        #expect(try snapshot.bytes([1, 0]) == Bytes(repeating: 0, count: 900))
-        #expect(try snapshot.bytes([3, 39]) == Bytes(repeating: 39, count: 900))
+        expect(offset < place && offset > place - 12_000)
+        try expectEqual(snapshot.bytes([1, 0]), Bytes(repeating: 0, count: 900))
+        try expectEqual(snapshot.bytes([3, 39]), Bytes(repeating: 39, count: 900))
         #expect(throws: StorageError.self) { try snapshot.entries() }
     }
 
@@ -239,14 +238,14 @@ struct DamageTests {
         let store = try Store(directory.path)
         try store.commit(2, [.put("a", "2")])
         try store.engine.checkpointNow()
-        #expect(try store.get("a") == "2")
+        try expectEqual(store.get("a"), "2")
         let read = #expect(throws: StorageError.self) { try store.get("b") }
-        #expect(read?.code == .corrupt)
+        expectEqual(read?.code, .corrupt)
         let merged = #expect(throws: StorageError.self) { try store.engine.sweepHistoryNow() }
-        #expect(merged?.code == .corrupt)
+        expectEqual(merged?.code, .corrupt)
         let written = #expect(throws: StorageError.self) { try store.commit(3, [.put("b", "3")]) }
-        #expect(written?.code == .refused)
-        #expect(written?.message.contains("is damaged") == true)
+        expectEqual(written?.code, .refused)
+        expectEqual(written?.message.contains("is damaged"), true)
     }
 
     /// Seeds of the fuzzer; many more with HEARTH_SOAK.

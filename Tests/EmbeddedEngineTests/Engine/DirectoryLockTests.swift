@@ -34,8 +34,8 @@ struct DirectoryLockTests {
                 lock.unlock()
             }
         }
-        #expect(conflicts.load(ordering: .relaxed) == 0)
-        #expect(taken.load(ordering: .relaxed) > 0)
+        expectEqual(conflicts.load(ordering: .relaxed), 0)
+        expect(taken.load(ordering: .relaxed) > 0)
     }
 
     /// The files in a directory and below, by their paths in it.
@@ -57,7 +57,7 @@ struct DirectoryLockTests {
         let first = try Store(data, options)
         for version in 1...40 as ClosedRange<UInt64> { try first.commit(version, [.put("old\(version)", value)]) }
         try first.engine.checkpointNow()
-        #expect(rename(data, moved) == 0)
+        expectEqual(rename(data, moved), 0)
         let second = try Store(data, options)
         for version in 1...20 as ClosedRange<UInt64> { try second.commit(version, [.put("new\(version)", value)]) }
         try second.engine.close()
@@ -74,16 +74,16 @@ struct DirectoryLockTests {
                 refusal = error
             }
         }
-        #expect(refusal?.message.contains("was moved or removed") == true, "\(String(describing: refusal))")
+        expectEqual(refusal?.message.contains("was moved or removed"), true, "\(String(describing: refusal))")
         #expect(throws: StorageError.self) { try first.engine.checkpointNow() }
         #expect(throws: StorageError.self) { try first.engine.backup(to: directory.path(of: "backup")) }
         try? first.engine.close()
-        #expect(try Self.files(in: data) == before)
+        try expectEqual(Self.files(in: data), before)
         try expectClean(data)
 
         try expectClean(moved)
         let again = try Store(moved, options)
-        for version in 1...last { #expect(try again.get("old\(version)") != nil, "\(version)") }
+        for version in 1...last { try expect(again.get("old\(version)") != nil, "\(version)") }
         try again.engine.close()
     }
 }

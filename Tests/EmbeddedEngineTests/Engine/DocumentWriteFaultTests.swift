@@ -32,17 +32,17 @@ struct DocumentWriteFaultTests {
         defer { fail_lmdb_writes(0, 0) }
         try TestRun.write(entries, in: directory.path, number: 1, kind: .documents)
         let writes = lmdb_write_count()
-        #expect(writes >= 6)
+        expect(writes >= 6)
         for number in CaseShare.of(Array(0..<writes), 12) {
             fail_lmdb_writes(number, error)
             let failure = #expect(throws: StorageError.self, "write \(number)") {
                 try TestRun.write(entries, in: directory.path, number: 2, kind: .documents)
             }
-            #expect(failure.map { Self.codes(error).contains($0.code) } == true, "write \(number)")
+            expectEqual(failure.map { Self.codes(error).contains($0.code) }, true, "write \(number)")
         }
         fail_lmdb_writes(0, 0)
         let run = try TestRun(entries, in: directory.path, number: 3, kind: .documents)
-        #expect(try run.entries() == entries)
+        try expectEqual(run.entries(), entries)
     }
 
     private func changes(_ version: UInt64) -> [Change] {
@@ -63,7 +63,7 @@ struct DocumentWriteFaultTests {
             // All writes of the first checkpoint, and some of those after it.
             number += number < 8 ? 1 : 5
         }
-        #expect(number > 8)
+        expect(number > 8)
     }
 
     /// Commits, writes and merges with writes that fail after so many.
@@ -82,22 +82,22 @@ struct DocumentWriteFaultTests {
                 model.commit(version, changes(version))
             } catch {
                 // On a full disk commits are refused until files can be written.
-                #expect(error.code == .full && hasFailed, "\(error)")
+                expect(error.code == .full && hasFailed, "\(error)")
             }
             if version == 1 { fail_lmdb_writes(count, error) }
             do throws(StorageError) {
                 if version < 4 { try store.engine.checkpointNow() } else { try store.engine.sweepHistoryNow() }
             } catch {
-                #expect(error.code == .inputOutput || error.code == .full, "\(error)")
+                expect(error.code == .inputOutput || error.code == .full, "\(error)")
                 hasFailed = true
             }
-            #expect(!store.engine.statistics.hasFailed)
-            #expect(try store.scan() == model.entries([], [255], at: version, .forward))
+            expect(!store.engine.statistics.hasFailed)
+            try expectEqual(store.scan(), model.entries([], [255], at: version, .forward))
         }
         fail_lmdb_writes(0, 0)
         try waitUntil("files are written again") { (try? store.engine.checkpointNow()) != nil }
         try waitUntil("runs are merged") { (try? store.engine.sweepHistoryNow()) != nil }
-        #expect(try store.scan() == model.entries([], [255], at: 4, .forward))
+        try expectEqual(store.scan(), model.entries([], [255], at: 4, .forward))
         try store.engine.close()
         try expectClean(path)
         return hasFailed

@@ -70,19 +70,19 @@ struct FaultTests {
         try store.commit(1, [.put("first", "1")])
         faults.isOn.store(true, ordering: .releasing)
         let (last, error) = commitUntilFull(store, from: 2)
-        #expect(error?.code == .full)
-        #expect(store.engine.statistics.isFull)
-        #expect(store.engine.publishedVersion.microseconds == last)
-        #expect(try store.get("first") == "1")
-        #expect(!store.writer.hasStaged)
+        expectEqual(error?.code, .full)
+        expect(store.engine.statistics.isFull)
+        expectEqual(store.engine.publishedVersion.microseconds, last)
+        try expectEqual(store.get("first"), "1")
+        expect(!store.writer.hasStaged)
         faults.isOn.store(false, ordering: .releasing)
         try commitWhenPossible(store, last + 1)
-        #expect(try store.get("again") == "\(last + 1)")
+        try expectEqual(store.get("again"), "\(last + 1)")
         try store.engine.close()
         try expectClean(directory.path)
         let reopened = try Store(directory.path)
-        #expect(reopened.engine.publishedVersion.microseconds == last + 1)
-        #expect(try reopened.scan().count == Int(last) + 1)
+        expectEqual(reopened.engine.publishedVersion.microseconds, last + 1)
+        try expectEqual(reopened.scan().count, Int(last) + 1)
         try reopened.engine.close()
     }
 
@@ -101,8 +101,8 @@ struct FaultTests {
         for version in 11...200 as ClosedRange<UInt64> {
             try store.commit(version, [Change(key: [UInt8(version)], value: Bytes(repeating: 1, count: 8 << 10))])
         }
-        #expect(faults.hits.load(ordering: .relaxed) > 0)
-        #expect(store.engine.statistics.checkpoints > 0)
+        expect(faults.hits.load(ordering: .relaxed) > 0)
+        expect(store.engine.statistics.checkpoints > 0)
         try store.engine.close()
         try expectClean(directory.path)
     }
@@ -127,15 +127,15 @@ struct FaultTests {
                 refusal = error
             }
         }
-        #expect(refusal?.code == .full)
-        #expect(store.engine.statistics.isFull)
-        #expect(!store.engine.statistics.hasFailed)
-        #expect(try store.scan().count == Int(last) + 1)
+        expectEqual(refusal?.code, .full)
+        expect(store.engine.statistics.isFull)
+        expect(!store.engine.statistics.hasFailed)
+        try expectEqual(store.scan().count, Int(last) + 1)
         try store.delete(last + 1, "first")
-        #expect(try store.get("first") == nil)
+        try expectNil(store.get("first"))
         // The next run has room for what was acknowledged.
         try store.engine.checkpointNow()
-        #expect(store.engine.statistics.isFull)
+        expect(store.engine.statistics.isFull)
         #expect(throws: StorageError.self) {
             try store.commit(last + 2, [Change(key: [1], value: Bytes(repeating: 1, count: 8 << 20))])
         }
@@ -156,11 +156,11 @@ struct FaultTests {
         while store.engine.statistics.reserveBytes < options.diskReserveBytes { sched_yield() }
         faults.isOn.store(true, ordering: .releasing)
         let (last, error) = commitUntilFull(store, from: 6)
-        #expect(error?.code == .full)
+        expectEqual(error?.code, .full)
         for version in 1...5 as ClosedRange<UInt64> { try store.delete(last + version, "k\(version)") }
         #expect(throws: StorageError.self) { try store.commit(last + 6, [.put("more", "1")]) }
-        #expect(try store.get("k3") == nil)
-        #expect(store.engine.publishedVersion.microseconds == last + 5)
+        try expectNil(store.get("k3"))
+        expectEqual(store.engine.publishedVersion.microseconds, last + 5)
         faults.isOn.store(false, ordering: .releasing)
         try commitWhenPossible(store, last + 6)
         while store.engine.statistics.reserveBytes < options.diskReserveBytes { sched_yield() }
@@ -178,17 +178,17 @@ struct FaultTests {
         try store.commit(1, [.put("first", "1")])
         faults.isOn.store(true, ordering: .releasing)
         let (last, error) = commitUntilFull(store, from: 2)
-        #expect(error?.code == .full)
-        #expect(store.engine.statistics.isFull)
-        #expect(store.engine.publishedVersion.microseconds == last)
-        #expect(try store.get("first") == "1")
-        #expect(try store.scan().count == Int(last))
+        expectEqual(error?.code, .full)
+        expect(store.engine.statistics.isFull)
+        expectEqual(store.engine.publishedVersion.microseconds, last)
+        try expectEqual(store.get("first"), "1")
+        try expectEqual(store.scan().count, Int(last))
         #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
         faults.isOn.store(false, ordering: .releasing)
         try commitWhenPossible(store, last + 1)
         try store.engine.checkpointNow()
-        #expect(!store.engine.statistics.isFull)
-        #expect(try store.scan().count == Int(last) + 1)
+        expect(!store.engine.statistics.isFull)
+        try expectEqual(store.scan().count, Int(last) + 1)
         try store.engine.close()
         try expectClean(directory.path)
     }
@@ -211,7 +211,7 @@ struct FaultTests {
             version += 1
             try store.commit(version, [.put("k\(version)", value)])
         }
-        #expect(store.engine.statistics.writerStalls == 0)
+        expectEqual(store.engine.statistics.writerStalls, 0)
         let last = version + 300
         let finished = DispatchSemaphore(value: 0)
         nonisolated(unsafe) let writing = store
@@ -220,11 +220,11 @@ struct FaultTests {
             finished.signal()
         }
         try waitUntil("a commit waits for room") { store.engine.statistics.writerStalls > 0 }
-        #expect(store.engine.statistics.memtableBytes < bound * 7 / 2)
+        expect(store.engine.statistics.memtableBytes < bound * 7 / 2)
         gate.open()
         try finished.wait(until: "the writer has finished")
-        #expect(store.engine.publishedVersion.microseconds == last)
-        #expect(try store.scan().count == Int(last))
+        expectEqual(store.engine.publishedVersion.microseconds, last)
+        try expectEqual(store.scan().count, Int(last))
         try store.engine.close()
         try expectClean(directory.path)
     }
@@ -247,12 +247,12 @@ struct FaultTests {
         try store.engine.checkpointNow()
         faults.isOn.store(true, ordering: .releasing)
         let error = #expect(throws: StorageError.self) { try store.engine.sweepHistoryNow() }
-        #expect(error?.code == .full)
-        #expect(try store.get("a", at: 1) == "1")
+        expectEqual(error?.code, .full)
+        try expectEqual(store.get("a", at: 1), "1")
         faults.isOn.store(false, ordering: .releasing)
         try commitWhenPossible(store, 3)
         try store.engine.sweepHistoryNow()
-        #expect(store.engine.statistics.historyEntriesSwept == 1)
+        expectEqual(store.engine.statistics.historyEntriesSwept, 1)
         #expect(throws: StorageError.self) { try store.get("a", at: 1) }
         try store.engine.close()
         try expectClean(directory.path)
@@ -268,13 +268,13 @@ struct FaultTests {
             let store = try Store(directory.path, options)
             let outcome = commitUntilFull(store, from: 1)
             last = outcome.last
-            #expect(outcome.error?.code == .full)
-            #expect(try store.scan().count == Int(last))
+            expectEqual(outcome.error?.code, .full)
+            try expectEqual(store.scan().count, Int(last))
             #expect(throws: StorageError.self) { try store.engine.close() }
         }
         try expectClean(directory.path)
         let larger = try Store(directory.path)
-        #expect(try larger.scan().map(\.version) == Array(1...last))
+        try expectEqual(larger.scan().map(\.version), Array(1...last))
         try larger.commit(last + 1, [.put("z", "1")])
         try larger.engine.close()
         try expectClean(directory.path)
@@ -291,28 +291,28 @@ struct FaultTests {
         try store.stage(2, [.put("a", "2")])
         if isInline {
             let error = #expect(throws: StorageError.self) { try store.writer.commitGroup() }
-            #expect(error?.code == .failed)
+            expectEqual(error?.code, .failed)
         } else {
             let outcome = Outcome()
             try store.writer.commitGroup { outcome.result.store($0) }
             store.writer.waitForGroup()
-            #expect(outcome.code == .failed)
+            expectEqual(outcome.code, .failed)
         }
         faults.isOn.store(false, ordering: .releasing)
         // Not even when the disk is well again.
         let error = #expect(throws: StorageError.self) { try store.commit(3, [.put("a", "3")]) }
         // Unlike that of commit 2, the outcome of commit 3 is known.
-        #expect(error?.code == .refused)
-        #expect(store.engine.publishedVersion.microseconds == 1)
-        #expect(try store.get("a") == "1")
-        #expect(store.engine.statistics.hasFailed)
+        expectEqual(error?.code, .refused)
+        expectEqual(store.engine.publishedVersion.microseconds, 1)
+        try expectEqual(store.get("a"), "1")
+        expect(store.engine.statistics.hasFailed)
         #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
         #expect(throws: StorageError.self) { try store.engine.close() }
         // The outcome of commit 2 was unknown; commit 1 is there.
         let reopened = try Store(directory.path)
-        #expect(reopened.replayed.first == 1)
-        #expect(!reopened.replayed.contains(3))
-        #expect(try reopened.get("a", at: 1) == "1")
+        expectEqual(reopened.replayed.first, 1)
+        expect(!reopened.replayed.contains(3))
+        try expectEqual(reopened.get("a", at: 1), "1")
         try reopened.engine.close()
         try expectClean(directory.path)
     }
@@ -347,13 +347,13 @@ struct FaultTests {
                 try store.writer.commitGroup { second.result.store($0) }
             }
         }
-        #expect(error?.code == .refused)
+        expectEqual(error?.code, .refused)
         store.writer.waitForGroup()
-        #expect(first.code == .failed && second.result.value == nil)
-        #expect(store.engine.publishedVersion.microseconds == 1)
+        expect(first.code == .failed && second.result.value == nil)
+        expectEqual(store.engine.publishedVersion.microseconds, 1)
         #expect(throws: StorageError.self) { try store.engine.close() }
         let reopened = try Store(directory.path)
-        #expect(!reopened.replayed.contains(3))
+        expect(!reopened.replayed.contains(3))
         try reopened.engine.close()
         try expectClean(directory.path)
     }
@@ -389,19 +389,19 @@ struct FaultTests {
             version, record, batch, latest in
             let before = version.microseconds - 1
             let counter = try read([0xF0, 1], latest)
-            #expect(counter.text == (before == 0 ? nil : "\(before)"))
+            expectEqual(counter.text, before == 0 ? nil : "\(before)")
             let key = try read([7], latest)
-            #expect((key.text == nil) == (before % 2 == 0))
-            #expect(before % 2 == 0 || key.version == before)
+            expectEqual(key.text == nil, before % 2 == 0)
+            expect(before % 2 == 0 || key.version == before)
             batch.add(Record.decode(record))
         }
-        #expect(engine.publishedVersion.microseconds == last)
+        expectEqual(engine.publishedVersion.microseconds, last)
         do {
             let reader = try engine.makeReader()
             for version in 1...last {
                 let entries = try reader.snapshot(at: CommitVersion(microseconds: version)).entries([], [0xF0])
-                #expect(entries.count == (version % 2 == 0 ? 0 : 20))
-                #expect(entries.allSatisfy { $0.version == version })
+                expectEqual(entries.count, version % 2 == 0 ? 0 : 20)
+                expect(entries.allSatisfy { $0.version == version })
             }
         }
         try engine.close()

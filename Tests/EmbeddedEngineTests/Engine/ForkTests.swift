@@ -35,15 +35,15 @@ struct ForkTests {
                 ])
             if version % 25 == 0 { try store.engine.checkpointNow() }
         }
-        #expect(try store.engine.fork(to: fork) == 0)
+        try expectEqual(store.engine.fork(to: fork), 0)
         let shared = try runs(fork)
-        #expect(shared.count >= 3)
-        for name in shared { #expect(try inode("\(data)/runs/\(name)") == inode("\(fork)/runs/\(name)")) }
+        expect(shared.count >= 3)
+        for name in shared { try expectEqual(inode("\(data)/runs/\(name)"), inode("\(fork)/runs/\(name)")) }
         try expectClean(fork)
         let copy = try Store(fork)
         for version in 1...60 as ClosedRange<UInt64> {
             let expected = try store.scan(at: version)
-            #expect(try copy.scan(at: version) == expected)
+            try expectEqual(copy.scan(at: version), expected)
         }
         try copy.engine.close()
         try store.engine.close()
@@ -71,7 +71,7 @@ struct ForkTests {
             }
             if random.oneIn(3) { try store.engine.checkpointNow() }
             let fork = "fork\(round)"
-            #expect(try store.engine.fork(to: directory.path(of: fork)) == 0)
+            try expectEqual(store.engine.fork(to: directory.path(of: fork)), 0)
             contents[fork] = contents[name]
             version += 1
             try store.commit(version, [.put("after", fork)])
@@ -89,7 +89,7 @@ struct ForkTests {
             let found = try store.scan().map {
                 (String(decoding: $0.key, as: UTF8.self), String(decoding: $0.value, as: UTF8.self))
             }
-            #expect(Dictionary(uniqueKeysWithValues: found) == expected, "\(name)")
+            expectEqual(Dictionary(uniqueKeysWithValues: found), expected, "\(name)")
             try store.engine.close()
         }
     }
@@ -100,11 +100,11 @@ struct ForkTests {
         let store = try Store(directory.path(of: "data"))
         try store.commit(1, [.put("a", String(repeating: "x", count: 300_000))])
         let copied = try store.engine.fork(to: disk.path(of: "fork"))
-        #expect(copied > 300_000)
+        expect(copied > 300_000)
         try expectClean(disk.path(of: "fork"))
         try disk.fill()
         #expect(throws: StorageError.self) { try store.engine.fork(to: disk.path(of: "second")) }
-        #expect(!FileManager.default.fileExists(atPath: disk.path(of: "second")))
+        expect(!FileManager.default.fileExists(atPath: disk.path(of: "second")))
         try store.engine.close()
     }
 
@@ -119,9 +119,9 @@ struct ForkTests {
             defer { try? store.engine.close() }
             return store.engine.timelineStart.microseconds
         }
-        #expect(try start(data, at: 100) { _ = try $0.engine.fork(to: fork) } == 100)
-        #expect(try start(fork, at: 300) == 300)
-        #expect(try start(data, at: 400) == 100)
+        try expectEqual(start(data, at: 100) { _ = try $0.engine.fork(to: fork) }, 100)
+        try expectEqual(start(fork, at: 300), 300)
+        try expectEqual(start(data, at: 400), 100)
     }
 
     @Test
@@ -133,22 +133,22 @@ struct ForkTests {
         _ = try store.engine.fork(to: first.directory)
         let second = try TemporaryFork(of: data)
         _ = try store.engine.fork(to: second.directory)
-        #expect(first.directory != second.directory)
+        expect(first.directory != second.directory)
         try expectClean(first.directory)
         first.remove()
-        #expect(!FileManager.default.fileExists(atPath: first.directory))
+        expect(!FileManager.default.fileExists(atPath: first.directory))
         // What a process left that was killed; a name that only begins as one does; forks of others.
         let abandoned = directory.path(of: "data.fork-1-1")
         let others = ["data.fork-2031-05", "data.fork-test", "data.forks"]
         try FileManager.default.createDirectory(atPath: "\(abandoned)/data/runs", withIntermediateDirectories: true)
         for name in others { _ = try store.engine.fork(to: directory.path(of: name)) }
         let third = try TemporaryFork(of: data)
-        #expect(!FileManager.default.fileExists(atPath: abandoned))
-        #expect(FileManager.default.fileExists(atPath: second.directory))
+        expect(!FileManager.default.fileExists(atPath: abandoned))
+        expect(FileManager.default.fileExists(atPath: second.directory))
         second.remove()
         third.remove()
         try store.engine.close()
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["data"] + others)
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path).sorted(), ["data"] + others)
         for name in others { try expectClean(directory.path(of: name)) }
     }
 
@@ -162,13 +162,13 @@ struct ForkTests {
         let fork = try TemporaryFork(within: data)
         _ = try store.engine.fork(to: fork.directory)
         try expectClean(fork.directory)
-        #expect(!FileManager.default.fileExists(atPath: abandoned))
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["data"])
+        expect(!FileManager.default.fileExists(atPath: abandoned))
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path), ["data"])
         for name in ["copy", "fork-copy", "fork-1-1", "fork-1-1/data/copy"] {
             #expect(throws: StorageError.self) { try store.engine.fork(to: "\(data)/\(name)") }
         }
         fork.remove()
-        #expect(!FileManager.default.fileExists(atPath: fork.directory))
+        expect(!FileManager.default.fileExists(atPath: fork.directory))
         try store.engine.close()
     }
 }

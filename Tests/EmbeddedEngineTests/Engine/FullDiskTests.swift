@@ -32,7 +32,7 @@ struct FullDiskTests {
             do throws(StorageError) {
                 try store.commit(version, [Change(key: Bytes("\(version)".utf8), value: Self.value(version))])
             } catch {
-                #expect(error.code == .full)
+                expectEqual(error.code, .full)
                 return version - 1
             }
             version += 1
@@ -54,7 +54,7 @@ struct FullDiskTests {
     private func expectAll(_ versions: ClosedRange<UInt64>, in store: Store) throws {
         let found = try store.scan()
         let expected = versions.map { Entry(key: Bytes("\($0)".utf8), value: Self.value($0), version: $0) }
-        #expect(found.sorted { $0.version < $1.version } == expected)
+        expectEqual(found.sorted { $0.version < $1.version }, expected)
     }
 
     @Test
@@ -62,9 +62,9 @@ struct FullDiskTests {
         let disk = try TemporaryDisk(megabytes: 24)
         let store = try Store(disk.path(of: "data"), options)
         let last = try commitUntilFull(store, from: 1)
-        #expect(last > 100)
-        #expect(store.engine.statistics.isFull)
-        #expect(!store.engine.statistics.hasFailed)
+        expect(last > 100)
+        expect(store.engine.statistics.isFull)
+        expect(!store.engine.statistics.hasFailed)
         try expectAll(1...last, in: store)
         var version = last
         for deleted in 1...last where deleted % 2 == 0 {
@@ -76,7 +76,7 @@ struct FullDiskTests {
             version += 1
             try commitWhenPossible(store, version, Self.value(version))
         }
-        #expect(try store.scan().count == Int(last - last / 2 + last / 4))
+        try expectEqual(store.scan().count, Int(last - last / 2 + last / 4))
         try? store.engine.close()
         try expectClean(disk.path(of: "data"))
     }
@@ -107,15 +107,15 @@ struct FullDiskTests {
                     try store.commit(last + 1, (0..<12).map { document(last + 1, $0, valueBytes) })
                     last += 1
                 } catch {
-                    #expect(error.code == .full)
+                    expectEqual(error.code, .full)
                     isFull = true
                 }
             }
-            #expect(Int(last) * 12 * valueBytes > 2 << 20)
+            expect(Int(last) * 12 * valueBytes > 2 << 20)
             // Another process takes what is left.
             try disk.fill()
             try store.engine.checkpointNow()
-            #expect(try store.scan().count == Int(last) * 12)
+            try expectEqual(store.scan().count, Int(last) * 12)
             try store.engine.close()
         }
         try disk.remove()
@@ -126,7 +126,7 @@ struct FullDiskTests {
             }
         }
         let found = try store.scan()
-        #expect(found == expected.sorted { $0.key.lexicographicallyPrecedes($1.key) })
+        expectEqual(found, expected.sorted { $0.key.lexicographicallyPrecedes($1.key) })
         try commitWhenPossible(store, last + 1)
         try store.engine.close()
         try expectClean(data)
@@ -159,7 +159,7 @@ struct FullDiskTests {
         try disk.fill()
         thefts.withLock { $0 = 6 }
         try store.engine.checkpointNow()
-        #expect(thefts.withLock { $0 } == 0)
+        expectEqual(thefts.withLock { $0 }, 0)
         try expectAll(1...96, in: store)
         try store.engine.close()
         try disk.remove()
@@ -190,13 +190,13 @@ struct FullDiskTests {
                 return store.engine.statistics.isFull
             }
             try store.delete(last + 1, "1")
-            #expect(try store.get("1") == nil)
+            try expectNil(store.get("1"))
             try? store.engine.close()
         }
         try disk.remove()
         try disk.remove("room")
         let store = try Store(data, options)
-        #expect(try store.scan().map(\.version).sorted() == Array(2...last))
+        try expectEqual(store.scan().map(\.version).sorted(), Array(2...last))
         try commitWhenPossible(store, last + 2)
         try store.engine.close()
         try expectClean(data)
@@ -215,17 +215,17 @@ struct FullDiskTests {
         // Less than the slack and the reserve: the first is counted before the second.
         let left = 2 << 20
         let space = try FileHandle(forUpdating: URL(fileURLWithPath: data + "/runs/space"))
-        #expect(ftruncate(space.fileDescriptor, off_t(left)) == 0)
+        expectEqual(ftruncate(space.fileDescriptor, off_t(left)), 0)
         try disk.fill()
 
         let store = try Store(data, options)
         let reserve = store.engine.statistics.reserveBytes
         // A manifest that was written on the full disk has taken a few blocks of it.
-        #expect(reserve >= left / 2 + options.logSegmentBytes - (64 << 10))
-        #expect(reserve < options.diskReserveBytes)
-        #expect(try commitUntilFull(store, from: 2) == 1)
+        expect(reserve >= left / 2 + options.logSegmentBytes - (64 << 10))
+        expect(reserve < options.diskReserveBytes)
+        try expectEqual(commitUntilFull(store, from: 2), 1)
         try store.delete(2, "1")
-        #expect(try store.scan().map(\.key) == [Bytes("2".utf8)])
+        try expectEqual(store.scan().map(\.key), [Bytes("2".utf8)])
         try store.engine.close()
         try expectClean(data)
     }
@@ -263,10 +263,10 @@ struct FullDiskTests {
         let segments = Files.names(in: log).filter { $0.hasSuffix(".log") }
         try #require(segments.count == 2)
         if hasReserve { Files.remove(log + segments[1]) }
-        #expect(rename(log + (hasReserve ? "reserve" : segments[1]), log + "2.prepare") == 0)
+        expectEqual(rename(log + (hasReserve ? "reserve" : segments[1]), log + "2.prepare"), 0)
         options.fault = { $0 == .allocateSegment ? ENOSPC : 0 }
         let store = try Store(killed, options)
-        #expect(store.replayed == [1])
+        expectEqual(store.replayed, [1])
         for version in 2...40 as ClosedRange<UInt64> { try delete(store, version) }
         try store.engine.close()
         try expectClean(killed)
@@ -296,7 +296,7 @@ struct FullDiskTests {
         }
         isEnding.store(true, ordering: .releasing)
         try ended.wait(until: "the last checkpoint has ended")
-        #expect(refusal == nil)
+        expectNil(refusal)
         try store.engine.close()
         try expectClean(directory.path(of: "data"))
     }
@@ -310,11 +310,11 @@ struct FullDiskTests {
             try store.commit(version, [Change(key: Bytes("\(version)".utf8), value: Self.value(version))])
         }
         // Takes the allocated blocks away, as an administrator's `truncate` may.
-        #expect(truncate(data + "/runs/space", 0) == 0)
+        expectEqual(truncate(data + "/runs/space", 0), 0)
         try disk.fill()
         let error = #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
-        #expect(error?.code == .full)
-        #expect(!store.engine.statistics.hasFailed)
+        expectEqual(error?.code, .full)
+        expect(!store.engine.statistics.hasFailed)
         try expectAll(1...20, in: store)
         try disk.remove()
         try commitWhenPossible(store, 21)

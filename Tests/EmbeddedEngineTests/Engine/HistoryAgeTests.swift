@@ -28,7 +28,7 @@ struct HistoryAgeTests {
             return store.engine.statistics.historyEntries == 0
         }
         #expect(throws: StorageError.self) { try store.get("a", at: first) }
-        #expect(try store.get("a", at: first + 3) == "\(first + 3)")
+        try expectEqual(store.get("a", at: first + 3), "\(first + 3)")
         try store.engine.close()
         try expectClean(directory.path)
     }

@@ -41,18 +41,18 @@ struct LibraryFaultTests {
             let pages = Files.read(path).count / 4096
             guard page < pages else { break }
             // This page, and those after it.
-            #expect(truncate(path, off_t(page * 4096)) == 0)
+            expectEqual(truncate(path, off_t(page * 4096)), 0)
             do throws(StorageError) {
                 try append(200..<400, to: file)
                 try file.commit()
             } catch {
-                #expect(error.code == .inputOutput && error.file == path, "page \(page): \(error)")
+                expect(error.code == .inputOutput && error.file == path, "page \(page): \(error)")
                 failed.append(page)
             }
             file.close()
         }
         // Without the meta pages or the last leaf nothing can be added.
-        #expect(failed.starts(with: [0, 1, 2]))
+        expect(failed.starts(with: [0, 1, 2]))
         let file = try LMDBAppender(directory.path(of: "again.mdb"))
         try append(0..<400, to: file)
         try file.commit()
@@ -62,7 +62,7 @@ struct LibraryFaultTests {
             count += value.allSatisfy { $0 == 7 } ? 1 : 0
             return true
         }
-        #expect(count == 400)
+        expectEqual(count, 400)
     }
 
     private var entries: [RunEntry] {
@@ -77,13 +77,13 @@ struct LibraryFaultTests {
     func `A page that cannot be read when its sum is made ends the writing of the file`() throws {
         try TestRun.write(entries, in: directory.path, number: 1, kind: .documents)
         let pages = Files.read(directory.path(of: RunFormat.fileNames(1, .documents)[0])).count / 4096
-        #expect(pages > 20)
+        expect(pages > 20)
         for page in 0..<pages {
             let path = directory.path(of: RunFormat.fileNames(2, .documents)[0])
             let watch = DiskWatch.begin(directory.path) { change, call in
                 // The whole file is noted just before its sums are made.
                 if case .write(_, let bytes, 0) = change, bytes.count == pages * 4096 {
-                    #expect(truncate(path, off_t(page * 4096)) == 0)
+                    expectEqual(truncate(path, off_t(page * 4096)), 0)
                 }
                 return call()
             }
@@ -91,7 +91,7 @@ struct LibraryFaultTests {
                 try TestRun.write(entries, in: directory.path, number: 2, kind: .documents)
             }
             watch.end()
-            #expect(error?.code == .inputOutput && error?.file == path, "page \(page): \(error.debugDescription)")
+            expect(error?.code == .inputOutput && error?.file == path, "page \(page): \(error.debugDescription)")
         }
     }
 
@@ -110,13 +110,13 @@ struct LibraryFaultTests {
                 if isCut { truncate(path, off_t(page * 4096)) } else { Files.write(bytes, to: path) }
                 var report = EngineCheck.Report()
                 let error = #expect(throws: StorageError.self) { try DocumentCheck.run(file, &report) }
-                #expect(error?.code == .corrupt && error?.file == path && error?.offset == page * 4096)
+                expect(error?.code == .corrupt && error?.file == path && error?.offset == page * 4096)
                 Files.write(whole, to: path)
             }
         }
         let file = try RunFile(directory: directory.path, number: 1, kind: .documents)
         var report = EngineCheck.Report()
         try DocumentCheck.run(file, &report)
-        #expect(report.problems == [])
+        expectEqual(report.problems, [])
     }
 }

@@ -68,9 +68,9 @@ private final class FaultingStore {
         for key in keys {
             do throws(StorageError) {
                 let value = try bytes(snapshot, key)
-                #expect(value == expected[key], "\(what): \(key)")
+                expectEqual(value, expected[key], "\(what): \(key)")
             } catch {
-                #expect(error.code == .corrupt && error.file == damagedPath, "\(what): \(error)")
+                expect(error.code == .corrupt && error.file == damagedPath, "\(what): \(error)")
                 failed.insert(key)
             }
         }
@@ -84,12 +84,12 @@ private final class FaultingStore {
                 var cursor = try snapshot.cursor(from: low.span.bytes, to: high.span.bytes, direction: direction)
                 while try cursor.next() {
                     let entry = cursor.entry
-                    #expect(entry.key == order[count] && entry.value == expected[entry.key], "\(what): \(count)")
+                    expect(entry.key == order[count] && entry.value == expected[entry.key], "\(what): \(count)")
                     count += 1
                 }
-                #expect(count == keys.count, "\(what)")
+                expectEqual(count, keys.count, "\(what)")
             } catch {
-                #expect(error.code == .corrupt && error.file == damagedPath, "\(what): \(error)")
+                expect(error.code == .corrupt && error.file == damagedPath, "\(what): \(error)")
                 hasWalkFailed = true
             }
         }
@@ -133,12 +133,12 @@ struct MapFaultTests {
             let (failed, hasWalkFailed) = try faulting.look("page \(page)", file.path)
             let again = try faulting.look("page \(page), again", file.path)
             // Of a block that was verified before the fault, entries on other pages were still served.
-            #expect(again.failed.isSuperset(of: failed), "page \(page)")
-            if !isWarm { #expect(again.failed == failed && again.hasWalkFailed == hasWalkFailed, "page \(page)") }
+            expect(again.failed.isSuperset(of: failed), "page \(page)")
+            if !isWarm { expect(again.failed == failed && again.hasWalkFailed == hasWalkFailed, "page \(page)") }
             // A page of the index or the table may be one that everything needs; one of data is not.
             // Nothing reads the meta pages and free pages of an LMDB file.
             let isData = kind == .entries && (page + 1) * 4096 <= Int(file.footer.tableOffset) * 9 / 10
-            if isData { #expect(failed.count < faulting.keys.count && hasWalkFailed, "page \(page)") }
+            if isData { expect(failed.count < faulting.keys.count && hasWalkFailed, "page \(page)") }
             #expect(throws: Never.self) { try faulting.store.commit(4, [.put("more", "1")]) }
             page += isWarm ? 1 : 3
         }
@@ -148,15 +148,15 @@ struct MapFaultTests {
     func `A file that is cut under the engine is named by the calls that need it, and other files are served`() throws {
         let faulting = try FaultingStore(fileBytes: 16 << 10)
         let files = Array(faulting.core.runs.current.files.joined())
-        #expect(files.count > 2)
+        expect(files.count > 2)
         let file = files[1]
         let (lowest, highest) = (Bytes(file.part.lowestKey), Bytes(file.part.highestKey))
         truncate(file.path, 4096)
         let (failed, hasWalkFailed) = try faulting.look("cut", file.path)
-        #expect(hasWalkFailed)
-        #expect(!failed.isEmpty)
+        expect(hasWalkFailed)
+        expect(!failed.isEmpty)
         for key in failed {
-            #expect(!key.lexicographicallyPrecedes(lowest) && !highest.lexicographicallyPrecedes(key))
+            expect(!key.lexicographicallyPrecedes(lowest) && !highest.lexicographicallyPrecedes(key))
         }
         // A merge and a backup end, and leave the files as they are.
         try faulting.store.commit(4, [Change(key: faulting.keys[0], value: [1])])
@@ -165,11 +165,11 @@ struct MapFaultTests {
         let backup = #expect(throws: StorageError.self) {
             try faulting.store.engine.backup(to: faulting.copies.path(of: "backup"))
         }
-        #expect(backup?.code == .corrupt)
+        expectEqual(backup?.code, .corrupt)
         let merge = #expect(throws: StorageError.self) { try faulting.store.engine.sweepHistoryNow() }
-        #expect(merge?.code == .corrupt)
+        expectEqual(merge?.code, .corrupt)
         let after = try Manifest.read(in: faulting.core.runs.directory)
-        #expect(Set(after.files).isSuperset(of: manifest.files.filter { $0 == file.number }))
+        expect(Set(after.files).isSuperset(of: manifest.files.filter { $0 == file.number }))
     }
 
     @Test
@@ -219,8 +219,8 @@ struct MapFaultTests {
             let before = rounds.load(ordering: .relaxed)
             try waitUntil("all have read again") { rounds.load(ordering: .relaxed) >= before + 6 }
         }
-        #expect(damage.load(ordering: .relaxed) > 0)
-        #expect(wrong.withLock { Array($0.prefix(5)) } == [])
+        expect(damage.load(ordering: .relaxed) > 0)
+        expectEqual(wrong.withLock { Array($0.prefix(5)) }, [])
     }
 
     @Test

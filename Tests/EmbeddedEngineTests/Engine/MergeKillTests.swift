@@ -67,10 +67,10 @@ struct MergeKillTests {
     private func compare(_ copy: String, _ options: EngineOptions, _ model: Model) throws {
         let store = try Store(copy, options)
         let last = store.engine.publishedVersion.microseconds
-        #expect(last == model.last)
+        expectEqual(last, model.last)
         for version in [last, last - 1, last / 2] where version >= store.engine.oldestReadableVersion.microseconds {
             let expected = model.entries([], [255], at: version, .forward)
-            #expect(try store.scan(at: version) == expected, "\(copy) at \(version)")
+            try expectEqual(store.scan(at: version), expected, "\(copy) at \(version)")
         }
         try store.engine.close()
     }
@@ -84,7 +84,7 @@ struct MergeKillTests {
         let present = Files.names(in: copy + "/runs").filter {
             RunFormat.file(named: $0) != nil || $0.hasSuffix(".new")
         }
-        #expect(present.sorted() == named.sorted())
+        expectEqual(present.sorted(), named.sorted())
     }
 
     private func options(_ copies: StepCopies?, retention: UInt64) -> EngineOptions {
@@ -114,7 +114,7 @@ struct MergeKillTests {
         steps.stop()
         try store.engine.close()
         let made = steps.all
-        for step in [FileOperation.writeMerge, .commitMerge, .removeRuns] { #expect((made[step] ?? []).count >= 2) }
+        for step in [FileOperation.writeMerge, .commitMerge, .removeRuns] { expect((made[step] ?? []).count >= 2) }
         for copy in made.values.joined() { try verify(copy, options(nil, retention: 1 << 60), model) }
     }
 }

@@ -60,8 +60,8 @@ struct ReadOnlyTests {
         if !hasLockFile { Files.remove(path + "/LOCK") }
         let disk = ReadOnlyDisk(path)
         try expectClean(path)
-        #expect(disk.end() == [])
-        #expect(Files.names(in: path).contains("LOCK") == hasLockFile)
+        expectEqual(disk.end(), [])
+        expectEqual(Files.names(in: path).contains("LOCK"), hasLockFile)
     }
 
     @Test
@@ -72,11 +72,11 @@ struct ReadOnlyTests {
         options.isReadOnly = true
         do {
             let store = try Store(path, options)
-            #expect(store.replayed == [6])
-            #expect(try store.scan().map(\.version) == [1, 2, 3, 4, 5, 6])
-            #expect(try store.scan(at: 2).count == 2)
+            expectEqual(store.replayed, [6])
+            try expectEqual(store.scan().map(\.version), [1, 2, 3, 4, 5, 6])
+            try expectEqual(store.scan(at: 2).count, 2)
             try store.commit(7, [.put("more", "1")])
-            #expect(try store.get("more") == "1")
+            try expectEqual(store.get("more"), "1")
             var refusal: StorageError?
             var version: UInt64 = 8
             while refusal == nil, version < 1_000 {
@@ -87,17 +87,17 @@ struct ReadOnlyTests {
                 }
                 version += 1
             }
-            #expect(refusal?.code == .refused)
+            expectEqual(refusal?.code, .refused)
             #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
             #expect(throws: StorageError.self) { try store.engine.sweepHistoryNow() }
             let second = #expect(throws: StorageError.self) { try Store(path, options) }
-            #expect(second?.code == .locked)
+            expectEqual(second?.code, .locked)
             try store.engine.close()
         }
-        #expect(disk.end() == [])
+        expectEqual(disk.end(), [])
         // Nothing was lost by looking.
         let store = try Store(path)
-        #expect(store.replayed == [6])
+        expectEqual(store.replayed, [6])
         try store.engine.close()
         try expectClean(path)
     }
@@ -112,10 +112,10 @@ struct ReadOnlyTests {
             damaged[place] ^= 1
             Files.write(damaged, to: path)
             let error = #expect(throws: StorageError.self) { try Store(directory.path) }
-            #expect(error?.code == .corrupt && error?.file == path)
-            #expect(error?.description.contains("delete this file") == true)
+            expect(error?.code == .corrupt && error?.file == path)
+            expectEqual(error?.description.contains("delete this file"), true)
             let problems = try EngineCheck.run(directory: directory.path).problems
-            #expect(problems.count == 1 && problems[0].contains("delete this file"))
+            expect(problems.count == 1 && problems[0].contains("delete this file"))
         }
         Files.write(Bytes(line.dropLast()), to: path)
         #expect(throws: StorageError.self) { try Store(directory.path) }
@@ -128,11 +128,11 @@ struct ReadOnlyTests {
     func `Damage says what can be done about it, other errors do not`() {
         for file in ["/d/runs/MANIFEST", "/d/runs/0000000000000001.run", "/d/log/0000000000000001.log", nil] {
             let error = StorageError(.corrupt, "why", file: file, offset: 7)
-            #expect(error.description.hasSuffix("restore a backup; `hearth check` lists all damage"))
-            #expect(error.descriptionOfPlace.hasPrefix("why") && !error.descriptionOfPlace.contains("restore"))
-            #expect(error.asFinalRefusal.message.contains("restore a backup"))
+            expect(error.description.hasSuffix("restore a backup; `hearth check` lists all damage"))
+            expect(error.descriptionOfPlace.hasPrefix("why") && !error.descriptionOfPlace.contains("restore"))
+            expect(error.asFinalRefusal.message.contains("restore a backup"))
         }
-        #expect(StorageError(.corrupt, "why", remedy: "delete this file").description == "why: delete this file")
-        #expect(StorageError(.inputOutput, "why", file: "/d/TIMELINE").remedy == nil)
+        expectEqual(StorageError(.corrupt, "why", remedy: "delete this file").description, "why: delete this file")
+        expectNil(StorageError(.inputOutput, "why", file: "/d/TIMELINE").remedy)
     }
 }

@@ -31,7 +31,7 @@ private final class LoggedDirectory {
         try store.engine.close()
         segment = Files.read(killed + "/log/" + segmentName)
         frames = Self.frames(segment)
-        #expect(frames.map(\.lastVersion) == (1...UInt64(commits)).map { $0 * 10 })
+        expectEqual(frames.map(\.lastVersion), (1...UInt64(commits)).map { $0 * 10 })
     }
 
     var killed: String { directory.path(of: "killed") }
@@ -64,17 +64,17 @@ private final class LoggedDirectory {
     func expectRecovered(upTo version: UInt64, _ what: String) throws {
         do {
             let store = try Store(copy)
-            #expect(store.replayed == stride(from: 10, through: version, by: 10).map { $0 }, "\(what)")
-            #expect(try store.get("all") == (version == 0 ? nil : "\(version)"), "\(what)")
-            #expect(try store.get("k\(version + 10)") == nil, "\(what)")
+            expectEqual(store.replayed, stride(from: 10, through: version, by: 10).map { $0 }, "\(what)")
+            try expectEqual(store.get("all"), version == 0 ? nil : "\(version)", "\(what)")
+            try expectNil(store.get("k\(version + 10)"), "\(what)")
             try store.commit(1000, [.put("after", "1")])
             // Killed again, so that the new commit must come from the log.
             let again = copy + "-again"
             Files.copyTree(copy, to: again)
             defer { Files.remove(again) }
             let second = try Store(again)
-            #expect(second.replayed == store.replayed + [1000], "\(what)")
-            #expect(try second.get("after") == "1", "\(what)")
+            expectEqual(second.replayed, store.replayed + [1000], "\(what)")
+            try expectEqual(second.get("after"), "1", "\(what)")
             try second.engine.close()
             try expectClean(again)
             try store.engine.close()
@@ -94,7 +94,7 @@ struct RecoveryTests {
             try store.commit(version, version == 10 ? [.put("k", "v")] : [])
             try store.engine.close()
             let again = try Store(data)
-            #expect(again.engine.publishedVersion.microseconds == version)
+            expectEqual(again.engine.publishedVersion.microseconds, version)
             try again.engine.close()
         }
     }
@@ -121,13 +121,13 @@ struct RecoveryTests {
         for size in [0, 1, 47, 48, 4095, 4096, logged.segment.count - 1] + ends {
             logged.damage(Bytes(logged.segment[..<size]))
             let error = #expect(throws: StorageError.self) { try Store(logged.copy) }
-            #expect(error?.code == .corrupt, "cut to \(size)")
-            #expect(error?.file == logged.copy + "/log/" + logged.segmentName)
-            #expect(error?.offset == size)
+            expectEqual(error?.code, .corrupt, "cut to \(size)")
+            expectEqual(error?.file, logged.copy + "/log/" + logged.segmentName)
+            expectEqual(error?.offset, size)
             let report = try EngineCheck.run(directory: logged.copy)
-            #expect(report.problems.count == 1, "cut to \(size)")
+            expectEqual(report.problems.count, 1, "cut to \(size)")
             // It was looked at and left alone.
-            #expect(Files.read(logged.copy + "/log/" + logged.segmentName).count == size)
+            expectEqual(Files.read(logged.copy + "/log/" + logged.segmentName).count, size)
         }
     }
 
@@ -140,9 +140,9 @@ struct RecoveryTests {
         bytes.withUnsafeMutableBytes { SegmentHeader(sequence: 2, nonce: 7, byteCount: 64 << 10).encode(into: $0) }
         Files.write(bytes, to: unused)
         let error = #expect(throws: StorageError.self) { try Store(logged.copy) }
-        #expect(error?.code == .corrupt)
-        #expect(error?.file == unused)
-        #expect(try !EngineCheck.run(directory: logged.copy).isClean)
+        expectEqual(error?.code, .corrupt)
+        expectEqual(error?.file, unused)
+        try expect(!EngineCheck.run(directory: logged.copy).isClean)
     }
 
     @Test(arguments: [1, 8, 40, 56, 70])
@@ -176,11 +176,11 @@ struct RecoveryTests {
                 damaged[index] ^= 1 << (index % 8)
                 logged.damage(damaged)
                 let error = #expect(throws: StorageError.self) { try Store(logged.copy) }
-                #expect(error?.code == .corrupt)
-                #expect(error?.file == logged.copy + "/log/" + logged.segmentName)
-                #expect(error?.offset == frame.offset)
+                expectEqual(error?.code, .corrupt)
+                expectEqual(error?.file, logged.copy + "/log/" + logged.segmentName)
+                expectEqual(error?.offset, frame.offset)
                 let report = try EngineCheck.run(directory: logged.copy)
-                #expect(report.problems.count == 1)
+                expectEqual(report.problems.count, 1)
             }
         }
     }
@@ -197,10 +197,10 @@ struct RecoveryTests {
                 if isGone { for index in frame.offset..<(frame.offset + frame.frameBytes) { damaged[index] = 0 } }
                 logged.damage(damaged)
                 let error = #expect(throws: StorageError.self) { try Store(logged.copy) }
-                #expect(error?.code == .corrupt)
-                #expect(error?.file == logged.copy + "/log/" + logged.segmentName)
-                #expect(error?.offset == frame.offset)
-                #expect(try !EngineCheck.run(directory: logged.copy).isClean)
+                expectEqual(error?.code, .corrupt)
+                expectEqual(error?.file, logged.copy + "/log/" + logged.segmentName)
+                expectEqual(error?.offset, frame.offset)
+                try expect(!EngineCheck.run(directory: logged.copy).isClean)
             }
         }
     }
@@ -212,7 +212,7 @@ struct RecoveryTests {
         damaged[index] ^= 0x10
         logged.damage(damaged)
         let error = #expect(throws: StorageError.self) { try Store(logged.copy) }
-        #expect(error?.code == .corrupt)
+        expectEqual(error?.code, .corrupt)
     }
 
     @Test(arguments: UInt64(1)...4)
@@ -233,13 +233,13 @@ struct RecoveryTests {
         if missing == 4 {
             // Nothing can tell that there ever was one more.
             let cut = try Store(copy)
-            #expect(cut.replayed == [1, 2, 3])
+            expectEqual(cut.replayed, [1, 2, 3])
             try cut.engine.close()
             return try expectClean(copy)
         }
         let error = #expect(throws: StorageError.self) { try Store(copy) }
-        #expect(error?.code == .corrupt)
-        #expect(try !EngineCheck.run(directory: copy).isClean)
+        expectEqual(error?.code, .corrupt)
+        try expect(!EngineCheck.run(directory: copy).isClean)
     }
 
     @Test
@@ -250,7 +250,7 @@ struct RecoveryTests {
             try StorageEngine.open(directory: logged.killed) { _, _, _, _ in throw Refusal() }
         }
         let store = try Store(logged.killed)
-        #expect(store.replayed == [10, 20])
+        expectEqual(store.replayed, [10, 20])
         try store.engine.close()
         try expectClean(logged.killed)
     }
@@ -280,15 +280,15 @@ struct RecoveryTests {
             let copy = directory.path(of: "copy")
             Files.copyTree(original, to: copy)
             let killed = try Store(copy, options)
-            #expect(killed.replayed == sinceCheckpoint, "seed \(seed), step \(step)")
-            #expect(killed.engine.publishedVersion.microseconds == version)
+            expectEqual(killed.replayed, sinceCheckpoint, "seed \(seed), step \(step)")
+            expectEqual(killed.engine.publishedVersion.microseconds, version)
             try killed.engine.close()
             try expectClean(copy)
             Files.remove(copy)
         }
         try store.engine.close()
         try expectClean(original)
-        #expect(Files.names(in: original + "/log").count <= 6)
+        expect(Files.names(in: original + "/log").count <= 6)
     }
 
     @Test
@@ -304,9 +304,9 @@ struct RecoveryTests {
         var options = EngineOptions.small
         options.memtableBytesMax = 64 << 10
         let small = try Store(copy, options)
-        #expect(small.replayed == Array(1...60))
-        #expect(small.engine.statistics.runEntries > 40)
-        #expect(try small.scan().map(\.version) == Array(1...60))
+        expectEqual(small.replayed, Array(1...60))
+        expect(small.engine.statistics.runEntries > 40)
+        try expectEqual(small.scan().map(\.version), Array(1...60))
         try small.engine.close()
         try expectClean(copy)
     }
@@ -322,8 +322,8 @@ struct RecoveryTests {
         try store.commit(3, [.put("a", "3")])
         Files.copyTree(directory.path(of: "original"), to: copy)
         let killed = try Store(copy)
-        #expect(killed.replayed == [1, 2, 3])
-        #expect(try killed.scan().map(\.value.count) == [300 << 10, 1])
+        expectEqual(killed.replayed, [1, 2, 3])
+        try expectEqual(killed.scan().map(\.value.count), [300 << 10, 1])
         try killed.engine.close()
         try expectClean(copy)
         try store.engine.close()

@@ -24,8 +24,8 @@ struct RefusalTests {
     @Test
     func `A directory is open once at a time, in one process or several`() throws {
         let store = try Store(directory.path)
-        #expect(code { _ = try Store(directory.path) } == .locked)
-        #expect(code { _ = try EngineCheck.run(directory: directory.path) } == .locked)
+        expectEqual(code { _ = try Store(directory.path) }, .locked)
+        expectEqual(code { _ = try EngineCheck.run(directory: directory.path) }, .locked)
         try store.engine.close()
         let again = try Store(directory.path)
         try again.engine.close()
@@ -39,13 +39,13 @@ struct RefusalTests {
         let other: uid_t = 65_534
         try #require(chown(directory.path(of: "FORMAT"), other, other) == 0)
         let error = #expect(throws: StorageError.self) { try Store(directory.path) }
-        #expect(error?.code == .inputOutput && error?.remedy?.contains("sudo -u '") == true)
-        #expect(code { try EmbeddedEngine.whileUnused(directory.path) { _ in } } == .inputOutput)
+        expect(error?.code == .inputOutput && error?.remedy?.contains("sudo -u '") == true)
+        expectEqual(code { try EmbeddedEngine.whileUnused(directory.path) { _ in } }, .inputOutput)
         try expectClean(directory.path)
         // A directory that is to get a state.
         try #require(chown(directory.path, other, other) == 0)
-        #expect(code { try EmbeddedEngine.checkOwner(ofNew: directory.path) } == .inputOutput)
-        #expect(code { try EmbeddedEngine.checkOwner(ofNew: directory.path(of: "none")) } == nil)
+        expectEqual(code { try EmbeddedEngine.checkOwner(ofNew: directory.path) }, .inputOutput)
+        expectNil(code { try EmbeddedEngine.checkOwner(ofNew: directory.path(of: "none")) })
         try #require(chown(directory.path(of: "FORMAT"), 0, 0) == 0)
         try Store(directory.path).engine.close()
     }
@@ -54,10 +54,10 @@ struct RefusalTests {
     func `An unknown format is refused and left alone`() throws {
         try Store(directory.path).engine.close()
         Files.write(Bytes("hearth key-value store, format 99\n".utf8), to: directory.path(of: "FORMAT"))
-        #expect(code { _ = try Store(directory.path) } == .unsupportedFormat)
-        #expect(code { _ = try EngineCheck.run(directory: directory.path) } == .unsupportedFormat)
+        expectEqual(code { _ = try Store(directory.path) }, .unsupportedFormat)
+        expectEqual(code { _ = try EngineCheck.run(directory: directory.path) }, .unsupportedFormat)
         Files.remove(directory.path(of: "FORMAT"))
-        #expect(code { _ = try Store(directory.path) } == .unsupportedFormat)
+        expectEqual(code { _ = try Store(directory.path) }, .unsupportedFormat)
     }
 
     @Test(arguments: 1...4, [false, true])
@@ -70,11 +70,11 @@ struct RefusalTests {
         var options = EngineOptions.small
         options.isReadOnly = isReadOnly
         let error = #expect(throws: StorageError.self) { try Store(directory.path, options) }
-        #expect(error?.code == .unsupportedFormat)
-        #expect(error?.message.contains("format \(number),") == true)
-        #expect(error?.message.contains("export") == true)
-        #expect(code { _ = try EngineCheck.run(directory: directory.path) } == .unsupportedFormat)
-        #expect(Files.read(directory.path(of: "FORMAT")) == line)
+        expectEqual(error?.code, .unsupportedFormat)
+        expectEqual(error?.message.contains("format \(number),"), true)
+        expectEqual(error?.message.contains("export"), true)
+        expectEqual(code { _ = try EngineCheck.run(directory: directory.path) }, .unsupportedFormat)
+        expectEqual(Files.read(directory.path(of: "FORMAT")), line)
     }
 
     @Test(arguments: [true, false], [true, false])
@@ -94,14 +94,14 @@ struct RefusalTests {
         for isThere in [true, false] {
             if isThere { Files.write([], to: file) } else { Files.remove(file) }
             let error = #expect(throws: StorageError.self) { try Store(copy) }
-            #expect(error?.code == .corrupt)
-            #expect(error?.file == file)
-            #expect(try EngineCheck.run(directory: copy).problems.count == 1)
-            #expect(Files.names(in: copy + "/runs").contains(name) == isThere)
+            expectEqual(error?.code, .corrupt)
+            expectEqual(error?.file, file)
+            try expectEqual(EngineCheck.run(directory: copy).problems.count, 1)
+            expectEqual(Files.names(in: copy + "/runs").contains(name), isThere)
         }
         Files.remove(copy + "/runs")
-        #expect(code { _ = try Store(copy) } == .corrupt)
-        #expect(!Files.names(in: copy).contains("runs"))
+        expectEqual(code { _ = try Store(copy) }, .corrupt)
+        expect(!Files.names(in: copy).contains("runs"))
     }
 
     @Test(arguments: [true, false])
@@ -114,11 +114,11 @@ struct RefusalTests {
         try store.commit(2, [.put("b", "1")])
         Files.copyTree(original, to: copy)
         for name in Files.names(in: copy + "/log") { Files.remove(copy + "/log/" + name) }
-        #expect(code { _ = try Store(copy) } == .corrupt)
-        #expect(try !EngineCheck.run(directory: copy).isClean)
+        expectEqual(code { _ = try Store(copy) }, .corrupt)
+        try expect(!EngineCheck.run(directory: copy).isClean)
         Files.remove(copy + "/log")
-        #expect(code { _ = try Store(copy) } == .corrupt)
-        #expect(try !EngineCheck.run(directory: copy).isClean)
+        expectEqual(code { _ = try Store(copy) }, .corrupt)
+        try expect(!EngineCheck.run(directory: copy).isClean)
     }
 
     @Test
@@ -138,8 +138,8 @@ struct RefusalTests {
             let store = try Store(path)
             try store.commit(1, [.put("a", "1")])
             try store.engine.close()
-            #expect(!Files.names(in: path).contains("NEW"))
-            #expect(try Store(path).get("a") == "1")
+            expect(!Files.names(in: path).contains("NEW"))
+            try expectEqual(Store(path).get("a"), "1")
             try expectClean(path)
         }
     }
@@ -148,17 +148,17 @@ struct RefusalTests {
     func `Versions must increase, also beyond a restart and whatever the clock says`() throws {
         let store = try Store(directory.path)
         try store.commit(100, [.put("a", "1")])
-        #expect(code { try store.stage(100, [.put("a", "2")]) } == .versionNotIncreasing)
-        #expect(code { try store.stage(99, [.put("a", "2")]) } == .versionNotIncreasing)
-        #expect(!store.writer.hasStaged)
+        expectEqual(code { try store.stage(100, [.put("a", "2")]) }, .versionNotIncreasing)
+        expectEqual(code { try store.stage(99, [.put("a", "2")]) }, .versionNotIncreasing)
+        expect(!store.writer.hasStaged)
         try store.stage(101, [.put("a", "2")])
-        #expect(code { try store.stage(101, [.put("a", "3")]) } == .versionNotIncreasing)
+        expectEqual(code { try store.stage(101, [.put("a", "3")]) }, .versionNotIncreasing)
         try store.writer.commitGroup()
         try store.engine.close()
         let again = try Store(directory.path)
-        #expect(again.writer.lastVersion.microseconds == 101)
-        #expect(code { try again.commit(50, [.put("a", "4")]) } == .versionNotIncreasing)
-        #expect(try again.get("a") == "2")
+        expectEqual(again.writer.lastVersion.microseconds, 101)
+        expectEqual(code { try again.commit(50, [.put("a", "4")]) }, .versionNotIncreasing)
+        try expectEqual(again.get("a"), "2")
         try again.engine.close()
         try expectClean(directory.path)
     }
@@ -168,13 +168,13 @@ struct RefusalTests {
         let store = try Store(directory.path)
         let record = Bytes(repeating: 0, count: EngineLimits.recordBytesMax + 1)
         let batch = MutationBatch()
-        #expect(
+        expectEqual(
             code {
                 try store.writer.stage(
                     version: CommitVersion(microseconds: 1), record: record.span.bytes, mutations: batch)
-            } == .valueTooLong)
+            }, .valueTooLong)
         try store.commit(1, [.put("a", "1")])
-        #expect(try store.scan().count == 1)
+        try expectEqual(store.scan().count, 1)
         try store.engine.close()
         try expectClean(directory.path)
     }
@@ -186,8 +186,8 @@ struct RefusalTests {
             let key = withUnsafeBytes(of: number.bigEndian) { Bytes($0) }
             batch.put(key: key.span.bytes, value: key.span.bytes)
         }
-        #expect(batch.bytesNeeded >= Memtable.bytesNeeded(count: batch.count, bytes: batch.byteCount))
-        #expect(MutationBatch().bytesNeeded >= Memtable.bytesNeeded(count: 0, bytes: 0))
+        expect(batch.bytesNeeded >= Memtable.bytesNeeded(count: batch.count, bytes: batch.byteCount))
+        expect(MutationBatch().bytesNeeded >= Memtable.bytesNeeded(count: 0, bytes: 0))
     }
 
     @Test
@@ -198,12 +198,12 @@ struct RefusalTests {
         _ = try store.writer.latest.bytes(Bytes("a".utf8))
         try store.engine.close()
         try store.engine.close()
-        #expect(code { _ = try reader.snapshot() } == .closed)
-        #expect(code { _ = try store.engine.makeReader() } == .closed)
-        #expect(code { try store.commit(2, [.put("a", "2")]) } == .closed)
-        #expect(code { try store.engine.checkpointNow() } == .closed)
-        #expect(code { try store.engine.sweepHistoryNow() } == .closed)
-        #expect(code { try store.engine.backup(to: directory.path + "-backup") } == .closed)
+        expectEqual(code { _ = try reader.snapshot() }, .closed)
+        expectEqual(code { _ = try store.engine.makeReader() }, .closed)
+        expectEqual(code { try store.commit(2, [.put("a", "2")]) }, .closed)
+        expectEqual(code { try store.engine.checkpointNow() }, .closed)
+        expectEqual(code { try store.engine.sweepHistoryNow() }, .closed)
+        expectEqual(code { try store.engine.backup(to: directory.path + "-backup") }, .closed)
         try expectClean(directory.path)
     }
 
@@ -214,8 +214,8 @@ struct RefusalTests {
         try store.stage(2, [.put("a", "2")])
         try store.engine.close()
         let again = try Store(directory.path)
-        #expect(again.engine.publishedVersion.microseconds == 1)
-        #expect(try again.get("a") == "1")
+        expectEqual(again.engine.publishedVersion.microseconds, 1)
+        try expectEqual(again.get("a"), "1")
         try again.engine.close()
         try expectClean(directory.path)
     }
@@ -228,11 +228,11 @@ struct RefusalTests {
             let reader = try store.engine.makeReader()
             let snapshot = try reader.snapshot()
             try store.engine.close()
-            #expect(try snapshot.text("a") == "1")
-            #expect(code { _ = try Store(directory.path) } == .locked)
+            try expectEqual(snapshot.text("a"), "1")
+            expectEqual(code { _ = try Store(directory.path) }, .locked)
         }
         let again = try Store(directory.path)
-        #expect(try again.get("a") == "1")
+        try expectEqual(again.get("a"), "1")
         try again.engine.close()
         try expectClean(directory.path)
     }
@@ -245,16 +245,16 @@ struct RefusalTests {
         try store.engine.checkpointNow()
         try store.commit(2, [Change(key: longest, value: [1])])
         let snapshot = try store.engine.makeReader().snapshot()
-        #expect(try snapshot.bytes([]) == nil)
-        #expect(try snapshot.bytes(longest + [0]) == nil)
-        #expect(try snapshot.bytes(longest) == [1])
-        #expect(try snapshot.text("a") == "")
-        #expect(try snapshot.entries([], longest).count == 1)
-        #expect(try snapshot.entries([], []).count == 0)
-        #expect(try snapshot.entries([], [], .backward).count == 0)
-        #expect(try snapshot.entries(longest, [97]).count == 0)
-        #expect(try snapshot.entries(longest, [97], .backward).count == 0)
-        #expect(code { _ = try snapshot.entries(longest + [0], nil) } == .keyTooLong)
-        #expect(try store.get("a", at: 0) == nil)
+        try expectNil(snapshot.bytes([]))
+        try expectNil(snapshot.bytes(longest + [0]))
+        try expectEqual(snapshot.bytes(longest), [1])
+        try expectEqual(snapshot.text("a"), "")
+        try expectEqual(snapshot.entries([], longest).count, 1)
+        try expectEqual(snapshot.entries([], []).count, 0)
+        try expectEqual(snapshot.entries([], [], .backward).count, 0)
+        try expectEqual(snapshot.entries(longest, [97]).count, 0)
+        try expectEqual(snapshot.entries(longest, [97], .backward).count, 0)
+        expectEqual(code { _ = try snapshot.entries(longest + [0], nil) }, .keyTooLong)
+        try expectNil(store.get("a", at: 0))
     }
 }

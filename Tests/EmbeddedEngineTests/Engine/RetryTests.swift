@@ -99,19 +99,19 @@ struct RetryTests {
         }
     }
 
-    private func expect(_ directory: String, _ last: UInt64, _ what: String) throws {
+    private func expectLast(_ directory: String, _ last: UInt64, _ what: String) throws {
         try expectClean(directory)
         let store = try Store(directory)
-        #expect(store.engine.publishedVersion.microseconds == last, "\(what)")
+        expectEqual(store.engine.publishedVersion.microseconds, last, "\(what)")
         let entries = try store.scan()
-        #expect(entries.map(\.version) == Array(repeating: last, count: 60), "\(what)")
-        #expect(entries.allSatisfy { $0.value == Bytes(repeating: UInt8(last), count: 100) }, "\(what)")
+        expectEqual(entries.map(\.version), Array(repeating: last, count: 60), "\(what)")
+        expect(entries.allSatisfy { $0.value == Bytes(repeating: UInt8(last), count: 100) }, "\(what)")
         try store.engine.close()
         let runs = directory + "/runs"
         let named = try Manifest.read(in: runs).runs.flatMap(\.parts).flatMap {
             RunFormat.fileNames($0.file, $0.kind)
         }
-        #expect(Files.names(in: runs).sorted() == (named + ["MANIFEST", "space"]).sorted(), "\(what)")
+        expectEqual(Files.names(in: runs).sorted(), (named + ["MANIFEST", "space"]).sorted(), "\(what)")
     }
 
     /// Checkpoints and merges, each until it succeeds, with commits in between.
@@ -141,18 +141,18 @@ struct RetryTests {
             total = max(total, disk.count)
             let failed = disk.failed
             disk.fail(0..<0)
-            #expect(!store.engine.statistics.hasFailed, "\(failed)")
+            expect(!store.engine.statistics.hasFailed, "\(failed)")
             // Names that could not be removed stay; a failed close of a file is not one of them.
             let isHarmless = failed.isEmpty || failed[0].hasPrefix("remove")
-            #expect(isHarmless || store.engine.statistics.failedAttempts > 0, "\(failed)")
+            expect(isHarmless || store.engine.statistics.failedAttempts > 0, "\(failed)")
             try store.engine.close()
             disk.end()
             for what in failed { kinds.insert(what.prefix { $0 != " " }) }
-            try expect(path, last, "change \(number): \(failed)")
+            try expectLast(path, last, "change \(number): \(failed)")
             Files.remove(path)
             number += 1
         }
-        #expect(kinds == ["create", "open", "write", "sync", "rename", "remove"])
+        expectEqual(kinds, ["create", "open", "write", "sync", "rename", "remove"])
     }
 
     @Test
@@ -165,9 +165,9 @@ struct RetryTests {
         try store.commit(last, changes(last))
         disk.fail(0..<Int.max)
         #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
-        #expect(store.engine.statistics.writeFailure?.code == .inputOutput)
-        #expect(store.engine.statistics.refusal == nil)
-        #expect(store.engine.recentWriteFailure != nil)
+        expectEqual(store.engine.statistics.writeFailure?.code, .inputOutput)
+        expectNil(store.engine.statistics.refusal)
+        expect(store.engine.recentWriteFailure != nil)
         var refusal: StorageError?
         while refusal == nil, last < 1_000 {
             do throws(StorageError) {
@@ -178,23 +178,23 @@ struct RetryTests {
             }
         }
         // Two memtables and more, but not without bound.
-        #expect(last > 10 && last < 100)
-        #expect(refusal?.code == .refused)
-        #expect(!store.writer.hasStaged)
+        expect(last > 10 && last < 100)
+        expectEqual(refusal?.code, .refused)
+        expect(!store.writer.hasStaged)
         let statistics = store.engine.statistics
-        #expect(statistics.refusal?.code == .inputOutput)
-        #expect(statistics.failedAttempts > 0)
-        #expect(!statistics.hasFailed && !statistics.isFull)
-        #expect(statistics.memtableBytes < 5 * options.memtableBytesMax)
-        #expect(try store.scan().count == 60)
+        expectEqual(statistics.refusal?.code, .inputOutput)
+        expect(statistics.failedAttempts > 0)
+        expect(!statistics.hasFailed && !statistics.isFull)
+        expect(statistics.memtableBytes < 5 * options.memtableBytesMax)
+        try expectEqual(store.scan().count, 60)
         let accepted = last
         disk.fail(0..<0)
         try waitUntil("a commit is accepted") { (try? store.commit(accepted + 1, changes(accepted + 1))) != nil }
         try store.engine.checkpointNow()
-        #expect(store.engine.statistics.writeFailure == nil)
+        expectNil(store.engine.statistics.writeFailure)
         try store.engine.close()
         disk.end()
-        try expect(directory.path, accepted + 1, "")
+        try expectLast(directory.path, accepted + 1, "")
     }
 
     @Test
@@ -209,12 +209,12 @@ struct RetryTests {
             disk.fail(0..<Int.max)
             #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
             let error = #expect(throws: StorageError.self) { try store.engine.close() }
-            #expect(error?.code == .inputOutput)
+            expectEqual(error?.code, .inputOutput)
         }
         disk.fail(0..<0)
         do {
             let store = try Store(directory.path, options)
-            #expect(store.replayed == [1])
+            expectEqual(store.replayed, [1])
             try store.commit(2, changes(2))
             disk.fail(0..<Int.max)
             #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
@@ -222,10 +222,10 @@ struct RetryTests {
             try store.engine.close()
         }
         let store = try Store(directory.path, options)
-        #expect(store.replayed == [])
+        expectEqual(store.replayed, [])
         try store.engine.close()
         disk.end()
-        try expect(directory.path, 2, "")
+        try expectLast(directory.path, 2, "")
     }
 
     @Test
@@ -249,32 +249,32 @@ struct RetryTests {
                 refusal = error
             }
         }
-        #expect(refusal?.code == .refused)
-        #expect(!store.engine.statistics.isFull)
-        #expect(store.engine.shortage == nil)
-        #expect(store.engine.statistics.refusal?.code == .inputOutput)
+        expectEqual(refusal?.code, .refused)
+        expect(!store.engine.statistics.isFull)
+        expectNil(store.engine.shortage)
+        expectEqual(store.engine.statistics.refusal?.code, .inputOutput)
         faults.isOn.store(false, ordering: .releasing)
         let accepted = last
         try waitUntil("a commit is accepted") { (try? store.commit(accepted + 1, changes(accepted + 1))) != nil }
         try store.engine.close()
-        try expect(directory.path, accepted + 1, "")
+        try expectLast(directory.path, accepted + 1, "")
     }
 
     @Test
     func `A client learns whether its commit was applied, was not, or may have been`() {
         let unknown = RequestError(StorageError(.failed, "the log cannot be written: why"))
-        #expect(unknown.code == .unavailable && unknown.message.contains("the outcome is unknown"))
+        expect(unknown.code == .unavailable && unknown.message.contains("the outcome is unknown"))
         let failure = StorageError(.failed, "the log cannot be written: why")
         let writeFailure = StorageError(.inputOutput, "cannot open: Too many open files", file: "/a/b")
         for refused in [failure.asFinalRefusal, writeFailure.asRefusal] {
             let refusal = RequestError(refused)
-            #expect(refusal.code == .unavailable)
-            #expect(refusal.message.hasPrefix("The commit was not applied: "))
-            #expect(!refusal.message.contains("unknown") && !refusal.message.contains("/a/b"))
+            expectEqual(refusal.code, .unavailable)
+            expect(refusal.message.hasPrefix("The commit was not applied: "))
+            expect(!refusal.message.contains("unknown") && !refusal.message.contains("/a/b"))
         }
         // These say it themselves.
         for code in [StorageError.Code.full, .closed, .valueTooLong] {
-            #expect(StorageError(code, "").asRefusal.code == code)
+            expectEqual(StorageError(code, "").asRefusal.code, code)
         }
     }
 }

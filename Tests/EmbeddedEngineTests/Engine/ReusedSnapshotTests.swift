@@ -82,12 +82,12 @@ struct ReusedSnapshotTests {
                 try store.engine.sweepHistoryNow()
             }
             // Reads beside the cursor must not replace what it reads.
-            if count % 100 == 1 { #expect(try latest.bytes(keys[count]) == value) }
-            #expect(Bytes(copying: cursor.key) == (isBackward ? keys[2_999 - count] : keys[count]))
-            #expect(Bytes(copying: cursor.value) == value)
+            if count % 100 == 1 { try expectEqual(latest.bytes(keys[count]), value) }
+            expectEqual(Bytes(copying: cursor.key), isBackward ? keys[2_999 - count] : keys[count])
+            expectEqual(Bytes(copying: cursor.value), value)
             count += 1
         }
-        #expect(count == 3_000)
+        expectEqual(count, 3_000)
         store.writer.finishReading()
         try store.engine.close()
     }

@@ -22,14 +22,14 @@ struct SnapshotTests {
             if version % 5 == 0 { try store.engine.checkpointNow() }
         }
         for version in 1...40 as ClosedRange<UInt64> {
-            #expect(try store.get("counter", at: version) == "\(version)")
-            #expect(try store.get("flag", at: version) == (version % 3 == 0 ? nil : "\(version)"))
-            #expect(try store.get("only \(version)", at: version - 1) == nil)
+            try expectEqual(store.get("counter", at: version), "\(version)")
+            try expectEqual(store.get("flag", at: version), version % 3 == 0 ? nil : "\(version)")
+            try expectNil(store.get("only \(version)", at: version - 1))
             let count = 1 + Int(version) + (version % 3 == 0 ? 0 : 1)
-            #expect(try store.scan(at: version).count == count)
-            #expect(try store.scan(at: version, .backward).reversed() == store.scan(at: version))
+            try expectEqual(store.scan(at: version).count, count)
+            try expectEqual(store.scan(at: version, .backward).reversed(), store.scan(at: version))
         }
-        #expect(store.engine.statistics.checkpoints == 8)
+        expectEqual(store.engine.statistics.checkpoints, 8)
         try store.engine.close()
         try expectClean(directory.path)
     }
@@ -52,15 +52,15 @@ struct SnapshotTests {
                 if version % 4 == 0 { try store.engine.checkpointNow() }
                 if version % 8 == 0 { try store.engine.sweepHistoryNow() }
             }
-            #expect(try snapshot.entries() == before)
-            #expect(try snapshot.text("b") == "2")
+            try expectEqual(snapshot.entries(), before)
+            try expectEqual(snapshot.text("b"), "2")
             // A second one of the same reader sees the newest.
             let second = try reader.snapshot()
-            #expect(try second.text("a") == "30")
-            #expect(try second.text("b") == nil)
+            try expectEqual(second.text("a"), "30")
+            try expectNil(second.text("b"))
         }
         #expect(throws: StorageError.self) { try store.get("a", at: 2) }
-        #expect(try store.get("a", at: 30) == "30")
+        try expectEqual(store.get("a", at: 30), "30")
         try store.engine.close()
         try expectClean(directory.path)
     }
@@ -92,8 +92,8 @@ struct SnapshotTests {
             }
         }
         let statistics = store.engine.statistics
-        #expect(statistics.checkpoints > 20)
-        #expect(statistics.historyEntriesSwept > 0)
+        expect(statistics.checkpoints > 20)
+        expect(statistics.historyEntriesSwept > 0)
         try store.engine.close()
         try expectClean(directory.path)
     }
@@ -150,10 +150,10 @@ private final class Race: Sendable {
         let isRight =
             entries.count == (isDeleted ? 0 : keys.count)
             && entries.allSatisfy { $0.value == expected && $0.version == version }
-        #expect(isRight, "at \(version): \(entries)")
+        expect(isRight, "at \(version): \(entries)")
         for _ in 0..<10 {
             let value = try snapshot.bytes(random.pick(keys))
-            #expect(value == (isDeleted ? nil : expected), "at \(version)")
+            expectEqual(value, isDeleted ? nil : expected, "at \(version)")
         }
     }
 }

@@ -30,7 +30,7 @@ struct BatchTests {
                 values[name] = .some(value)
             }
             collected.settle(into: memtable)
-            #expect(collected.isEmpty)
+            expect(collected.isEmpty)
         }
 
         func newest(_ key: Bytes, atMost version: UInt64) -> VersionedKey? {
@@ -108,7 +108,7 @@ struct BatchTests {
             from.withUnsafeBytes {
                 if direction == .forward { cursor.seekForward($0) } else { cursor.seekBackward($0, inclusive: true) }
             }
-            #expect(!cursor.isAtEntry)
+            expect(!cursor.isAtEntry)
         }
     }
 
@@ -118,17 +118,17 @@ struct BatchTests {
         let filled = try Self.filled(&random, count: 2_000)
         let memtable = filled.memtable
         defer { memtable.release() }
-        #expect(memtable.batchCount > 2)
+        expect(memtable.batchCount > 2)
         let names = filled.sorted
         for version in [0, 1, 700, 1_500, UInt64.max] {
             let seen = filled.seen(at: version)
-            #expect(Self.walk(memtable, at: version, .forward, from: nil) == seen)
-            #expect(Self.walk(memtable, at: version, .backward, from: nil) == seen.reversed())
+            expectEqual(Self.walk(memtable, at: version, .forward, from: nil), seen)
+            expectEqual(Self.walk(memtable, at: version, .backward, from: nil), seen.reversed())
             let from = random.pick(names).key
             let tail = seen.filter { !$0.key.lexicographicallyPrecedes(from) }
-            #expect(Self.walk(memtable, at: version, .forward, from: from) == tail)
+            expectEqual(Self.walk(memtable, at: version, .forward, from: from), tail)
             let head = seen.filter { $0.key == from || $0.key.lexicographicallyPrecedes(from) }
-            #expect(Self.walk(memtable, at: version, .backward, from: from) == head.reversed())
+            expectEqual(Self.walk(memtable, at: version, .backward, from: from), head.reversed())
         }
         for _ in 0..<200 {
             let (key, version) = (random.pick(names).key, UInt64(random.below(2_500)))
@@ -136,9 +136,9 @@ struct BatchTests {
                 memtable.newest($0, atMost: version, listed: memtable.find($0, atMost: version))
             }
             let expected = filled.newest(key, atMost: version)
-            #expect((entry == 0 ? nil : memtable.version(entry)) == expected?.version)
+            expectEqual(entry == 0 ? nil : memtable.version(entry), expected?.version)
             if entry != 0, let expected {
-                #expect(memtable.value(entry).map { Bytes($0) } == filled.values[expected]!)
+                expectEqual(memtable.value(entry).map { Bytes($0) }, filled.values[expected]!)
             }
         }
     }
@@ -154,11 +154,11 @@ struct BatchTests {
             let entry = walk.entry
             let name = VersionedKey(key: Bytes(filled.memtable.key(entry)), version: filled.memtable.version(entry))
             found.append(name)
-            #expect(filled.memtable.value(entry).map { Bytes($0) } == filled.values[name]!)
+            expectEqual(filled.memtable.value(entry).map { Bytes($0) }, filled.values[name]!)
             walk.next()
         }
-        #expect(found == filled.sorted)
-        #expect(filled.memtable.entryCount == found.count)
+        expectEqual(found, filled.sorted)
+        expectEqual(filled.memtable.entryCount, found.count)
     }
 
     @Test
@@ -176,7 +176,7 @@ struct BatchTests {
         var random = SeededGenerator(seed: 5)
         changes.shuffle(using: &random)
         filled.add(changes, batchEntriesMin: 1)
-        #expect(Self.walk(filled.memtable, at: .max, .forward, from: nil) == filled.sorted)
+        expectEqual(Self.walk(filled.memtable, at: .max, .forward, from: nil), filled.sorted)
     }
 
     @Test
@@ -187,7 +187,7 @@ struct BatchTests {
             let key: Bytes = [UInt8(number % 7), UInt8(number)]
             filled.add([(VersionedKey(key: key, version: number), [1])], batchEntriesMin: 1)
         }
-        #expect(filled.memtable.batchCount == 128)
-        #expect(Self.walk(filled.memtable, at: .max, .backward, from: nil) == filled.sorted.reversed())
+        expectEqual(filled.memtable.batchCount, 128)
+        expectEqual(Self.walk(filled.memtable, at: .max, .backward, from: nil), filled.sorted.reversed())
     }
 }

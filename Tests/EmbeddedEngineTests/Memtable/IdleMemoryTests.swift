@@ -33,7 +33,7 @@ import Testing
         }
         let resident = core.progress.withLock { _ in core.registry.viewForUpdate.active.residentBytes }
         let fresh = try EngineCore.makeMemtable(options, hashSeed: core.hashSeed)
-        #expect(resident <= fresh.residentBytes)
+        expect(resident <= fresh.residentBytes)
         fresh.release()
         try store.engine.close()
         try expectClean(directory.path)

@@ -34,24 +34,24 @@ private let noRuns = RunSet(Manifest(), generation: 1, open: [:])
         let (first, second) = (registry.viewForUpdate.active, try Self.memtable(2))
         registry.show(active: second, frozen: first, retiring: nil, runs: noRuns)
         registry.show(active: second, frozen: nil, retiring: first, runs: noRuns)
-        #expect(registry.reclaim())
-        #expect(registry.generation == 3)
-        #expect(registry.viewForUpdate.frozen == nil)
+        expect(registry.reclaim())
+        expectEqual(registry.generation, 3)
+        expectNil(registry.viewForUpdate.frozen)
     }
 
     @Test func `A reader keeps the memtables of its view until it leaves`() throws {
         let registry = MemtableRegistry(active: try Self.memtable(1), runs: noRuns)
         let slot = registry.makeSlot()
         let view = registry.enter(slot)
-        #expect(view.generation == 1 && registry.isInUse(slot))
+        expect(view.generation == 1 && registry.isInUse(slot))
         let second = try Self.memtable(2)
         registry.show(active: second, frozen: view.active, retiring: nil, runs: noRuns)
         registry.show(active: second, frozen: nil, retiring: view.active, runs: noRuns)
-        #expect(!registry.reclaim())
-        #expect(Self.number(in: view.active) == 1)
+        expect(!registry.reclaim())
+        expectEqual(Self.number(in: view.active), 1)
         registry.leave(slot)
-        #expect(!registry.isInUse(slot))
-        #expect(registry.reclaim())
+        expect(!registry.isInUse(slot))
+        expect(registry.reclaim())
     }
 
     @Test func `A reader that came later does not keep what it cannot see`() throws {
@@ -61,17 +61,17 @@ private let noRuns = RunSet(Manifest(), generation: 1, open: [:])
         let second = try Self.memtable(2)
         registry.show(active: second, frozen: nil, retiring: first, runs: noRuns)
         let view = registry.enter(late)
-        #expect(view.generation == 2 && Self.number(in: view.active) == 2)
-        #expect(!registry.reclaim())
+        expect(view.generation == 2 && Self.number(in: view.active) == 2)
+        expect(!registry.reclaim())
         registry.leave(early)
         // The late one is still there.
-        #expect(registry.reclaim())
+        expect(registry.reclaim())
         let third = try Self.memtable(3)
         registry.show(active: third, frozen: nil, retiring: second, runs: noRuns)
-        #expect(!registry.reclaim())
-        #expect(Self.number(in: view.active) == 2)
+        expect(!registry.reclaim())
+        expectEqual(Self.number(in: view.active), 2)
         registry.leave(late)
-        #expect(registry.reclaim())
+        expect(registry.reclaim())
     }
 
     @Test func `The oldest of several readers decides, in whatever order they leave`() throws {
@@ -88,11 +88,11 @@ private let noRuns = RunSet(Manifest(), generation: 1, open: [:])
             var left: Set<Int> = []
             for index in order {
                 for reader in 0..<3 where !left.contains(reader) {
-                    #expect(Self.number(in: views[reader].active) == UInt64(reader) + 1)
+                    expectEqual(Self.number(in: views[reader].active), UInt64(reader) + 1)
                 }
                 registry.leave(slots[index])
                 left.insert(index)
-                #expect(registry.reclaim() == (left.count == 3))
+                expectEqual(registry.reclaim(), left.count == 3)
             }
         }
     }
@@ -102,9 +102,9 @@ private let noRuns = RunSet(Manifest(), generation: 1, open: [:])
         let slot = registry.makeSlot()
         let first = registry.enter(slot).active
         registry.show(active: try Self.memtable(2), frozen: nil, retiring: first, runs: noRuns)
-        #expect(!registry.reclaim())
+        expect(!registry.reclaim())
         registry.removeSlot(slot)
-        #expect(registry.reclaim())
+        expect(registry.reclaim())
     }
 
     private final class Readers: Sendable {
@@ -143,7 +143,7 @@ private let noRuns = RunSet(Manifest(), generation: 1, open: [:])
         try waitUntil("the readers have read") { readers.seen.load(ordering: .relaxed) > 1_000 }
         readers.isOver.store(true, ordering: .releasing)
         for _ in 0..<2 { try readers.finished.wait(until: "a reader has finished") }
-        #expect(readers.wrong.load(ordering: .relaxed) == 0)
-        #expect(registry.reclaim())
+        expectEqual(readers.wrong.load(ordering: .relaxed), 0)
+        expect(registry.reclaim())
     }
 }

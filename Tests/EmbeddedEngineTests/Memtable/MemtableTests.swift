@@ -29,7 +29,7 @@ struct MemtableTests {
             (memtable.find($0, atMost: version), memtable.mayContain(hash: memtable.hash($0)))
         }
         if entry == 0 { return nil }
-        #expect(mayBeThere, "the filter knows every key")
+        expect(mayBeThere, "the filter knows every key")
         return (memtable.value(entry).map { Bytes($0) }, memtable.version(entry))
     }
 
@@ -64,22 +64,22 @@ struct MemtableTests {
             insert(item, into: memtable)
             items.append(item)
         }
-        #expect(memtable.entryCount == items.count)
-        #expect(memtable.versionMax.microseconds == 800)
+        expectEqual(memtable.entryCount, items.count)
+        expectEqual(memtable.versionMax.microseconds, 800)
         for _ in 0..<300 {
             let version = UInt64(random.below(802))
             let key = random.pick(items).key
             let expected = items.last { $0.key == key && $0.version <= version }
             let found = find(key, at: version, in: memtable)
-            #expect(found?.0 == expected?.value)
-            #expect(found?.1 == expected?.version)
+            expectEqual(found?.0, expected?.value)
+            expectEqual(found?.1, expected?.version)
         }
         for version in [0, 1, 5, 400, 799, 800, UInt64.max] {
             let keys = Set(items.filter { $0.version <= version }.map(\.key)).sorted {
                 $0.lexicographicallyPrecedes($1)
             }
-            #expect(walk(memtable, at: version, .forward) == keys)
-            #expect(walk(memtable, at: version, .backward) == keys.reversed())
+            expectEqual(walk(memtable, at: version, .forward), keys)
+            expectEqual(walk(memtable, at: version, .backward), keys.reversed())
         }
     }
 
@@ -89,12 +89,12 @@ struct MemtableTests {
         defer { memtable.release() }
         insert(Item(key: [1], version: 5, value: [1]), into: memtable)
         insert(Item(key: [1], version: 5, value: [2, 2]), into: memtable)
-        #expect(find([1], at: 5, in: memtable)?.0 == [2, 2])
+        expectEqual(find([1], at: 5, in: memtable)?.0, [2, 2])
         insert(Item(key: [1], version: 5, value: nil), into: memtable)
-        #expect(memtable.entryCount == 1)
+        expectEqual(memtable.entryCount, 1)
         let found = try #require(find([1], at: 9, in: memtable))
-        #expect(found.0 == nil)
-        #expect(found.1 == 5)
+        expectNil(found.0)
+        expectEqual(found.1, 5)
     }
 
     /// Keys as indexes have them: few beginnings, long middles in common, some only as long as those.
@@ -124,11 +124,11 @@ struct MemtableTests {
             versions[key, default: []].append(version)
         }
         let keys = versions.keys.sorted { $0.lexicographicallyPrecedes($1) }
-        #expect(walk(memtable, at: .max, .forward) == keys)
-        #expect(walk(memtable, at: .max, .backward) == keys.reversed())
+        expectEqual(walk(memtable, at: .max, .forward), keys)
+        expectEqual(walk(memtable, at: .max, .backward), keys.reversed())
         for key in keys {
-            for version in versions[key]! { #expect(find(key, at: version, in: memtable)?.1 == version) }
-            #expect(find(key + [0], at: .max, in: memtable) == nil || versions[key + [0]] != nil)
+            for version in versions[key]! { expectEqual(find(key, at: version, in: memtable)?.1, version) }
+            expect(find(key + [0], at: .max, in: memtable) == nil || versions[key + [0]] != nil)
         }
     }
 
@@ -145,7 +145,7 @@ struct MemtableTests {
             let key = withUnsafeBytes(of: value.bigEndian) { Bytes($0) }
             insert(Item(key: key, version: UInt64(number + 1), value: []), into: memtable)
         }
-        #expect(memtable.entryCount == count)
+        expectEqual(memtable.entryCount, count)
     }
 
     private final class Progress: Sendable {
@@ -185,7 +185,7 @@ struct MemtableTests {
             progress.published.store(number + 1, ordering: .releasing)
         }
         for _ in 0..<readers { try progress.finished.wait(until: "a reader has finished") }
-        #expect(progress.wrong.load(ordering: .relaxed) == 0)
+        expectEqual(progress.wrong.load(ordering: .relaxed), 0)
     }
 
     /// How often a short walk in either direction meets a key out of order.

@@ -22,7 +22,7 @@ extension RecordedRun {
             switch random.below(10) {
             case 0: try store.engine.checkpointNow()
             case 1...3:
-                #expect(archiver.flush())
+                expect(archiver.flush())
                 recorder.note(.archive(version: recording.commits.last?.version ?? 0))
             default: try commitGroup(store)
             }
@@ -59,7 +59,7 @@ struct ArchivePowerCutTests {
         let share = PowerCuts.share(of: places, oneIn: Self.isSoak ? 1 : 3)
         let problem = cuts.problem(of: recording, at: share)
         print("power cuts: \(cuts.count) of \(recording.events.count) events with an archive, seed \(seed)")
-        #expect(problem == nil)
+        expectNil(problem)
     }
 
     /// Looks at a copy of what a cut left.

@@ -59,7 +59,7 @@ final class RecordedRun {
         mkdir(target, 0o700)
         switch form {
         case .backup: try store.engine.backup(to: target)
-        case .fork: #expect(try store.engine.fork(to: target) == 0)
+        case .fork: try expectEqual(store.engine.fork(to: target), 0)
         }
         recorder.note(.endCopy)
         for _ in 0..<5 { try commitGroup(store) }
@@ -96,7 +96,7 @@ final class RecordedRun {
         recording.events = recorder.end()
         var disk = recording.start
         for event in recording.events { disk.apply(event) }
-        #expect(disk.isSame(as: directory.path), "a change was not recorded", sourceLocation: sourceLocation)
+        expect(disk.isSame(as: directory.path), "a change was not recorded", sourceLocation: sourceLocation)
         return recording
     }
 }
@@ -111,7 +111,7 @@ struct PowerCutTests {
             ofEachKind: ofEachKind * Self.factor, others: others * Self.factor, &cuts.random)
         let problem = cuts.problem(of: recording, at: PowerCuts.share(of: places))
         print("power cuts: \(cuts.count) of \(recording.events.count) events, seed \(cuts.random.seed)")
-        #expect(problem == nil)
+        expectNil(problem)
     }
 
     @Test(arguments: CaseShare.of(UInt64(1)...2, 1))
@@ -158,7 +158,7 @@ struct PowerCutTests {
         let places = recording.places(ofEachKind: 2, others: 40, &cuts.random).filter { $0 >= start }
         let problem = cuts.problem(of: recording, at: PowerCuts.share(of: places))
         print("power cuts: \(cuts.count) of \(recording.events.count - start) events with a \(form), seed \(seed)")
-        #expect(problem == nil)
+        expectNil(problem)
     }
 
     /// Each sync, by its kind: what it makes durable.
@@ -175,7 +175,7 @@ struct PowerCutTests {
         try run.run(steps: 10)
         let recording = run.end()
         let kinds = recording.kinds()
-        #expect(kinds.contains(sync))
+        expect(kinds.contains(sync))
         var problem: String?
         for seed in UInt64(1)...20 where problem == nil {
             var cuts = PowerCuts(seed: seed)
@@ -184,7 +184,7 @@ struct PowerCutTests {
             problem = cuts.problem(of: recording, at: places)
         }
         print("power cuts without \(sync): \(problem ?? "no problem")")
-        #expect(problem != nil)
+        expect(problem != nil)
     }
 
     @Test(arguments: CaseShare.of(["sync data", "sync runs", "sync log", "sync top"], 2))
@@ -203,6 +203,6 @@ struct PowerCutTests {
             problem = cuts.problem(of: recording, at: places)
         }
         print("power cuts after a kill, without \(sync): \(problem ?? "no problem")")
-        #expect(problem != nil)
+        expect(problem != nil)
     }
 }

@@ -30,22 +30,22 @@ struct MergePolicyTests {
     @Test
     func `Eight runs of a level become one of the next, the smallest level first`() {
         let seven = Array(repeating: (level: UInt64(0), bytes: UInt64(10)), count: 7)
-        #expect(choice(manifest(seven + [(1, 1_000)])) == nil)
+        expectNil(choice(manifest(seven + [(1, 1_000)])))
         let eight = seven + [(0, 10)]
-        #expect(choice(manifest(eight + [(1, 1_000)])) == .init(places: 0..<8, level: 1))
+        expectEqual(choice(manifest(eight + [(1, 1_000)])), .init(places: 0..<8, level: 1))
         let levelOne = Array(repeating: (level: UInt64(1), bytes: UInt64(80)), count: 8)
-        #expect(choice(manifest(eight + levelOne + [(2, 9_000)])) == .init(places: 0..<8, level: 1))
-        #expect(choice(manifest(seven + levelOne + [(2, 9_000)])) == .init(places: 7..<15, level: 2))
+        expectEqual(choice(manifest(eight + levelOne + [(2, 9_000)])), .init(places: 0..<8, level: 1))
+        expectEqual(choice(manifest(seven + levelOne + [(2, 9_000)])), .init(places: 7..<15, level: 2))
     }
 
     @Test
     func `The lowest run is merged when the others have as many bytes; when idle, if they have a sixteenth`() {
-        #expect(choice(manifest([(0, 60), (1, 40), (2, 101)])) == nil)
-        #expect(choice(manifest([(0, 60), (1, 40), (2, 100)])) == .init(places: 0..<3, level: 2))
-        #expect(choice(manifest([(0, 7), (2, 100)]), isIdle: true) == .init(places: 0..<2, level: 2))
-        #expect(choice(manifest([(0, 6), (2, 100)]), isIdle: true) == nil)
-        #expect(choice(manifest([(0, 3), (0, 3), (2, 100)]), isIdle: true) == .init(places: 0..<2, level: 1))
-        #expect(choice(manifest([(0, 100)]), isIdle: true) == nil)
+        expectNil(choice(manifest([(0, 60), (1, 40), (2, 101)])))
+        expectEqual(choice(manifest([(0, 60), (1, 40), (2, 100)])), .init(places: 0..<3, level: 2))
+        expectEqual(choice(manifest([(0, 7), (2, 100)]), isIdle: true), .init(places: 0..<2, level: 2))
+        expectNil(choice(manifest([(0, 6), (2, 100)]), isIdle: true))
+        expectEqual(choice(manifest([(0, 3), (0, 3), (2, 100)]), isIdle: true), .init(places: 0..<2, level: 1))
+        expectNil(choice(manifest([(0, 100)]), isIdle: true))
     }
 
     @Test
@@ -53,19 +53,19 @@ struct MergePolicyTests {
         var runs = manifest(Array(repeating: (0, 10), count: 8) + [(1, 80), (1, 80), (2, 40)])
         runs.runs[8].output = 11
         runs.runs[9].output = 11
-        #expect(runs.merges.map(\.inputs) == [8..<10])
-        #expect(runs.merges.map(\.output) == [10])
-        #expect(choice(runs) == .init(places: 0..<8, level: 1))
-        #expect(MergePolicy.all(runs) == nil)
+        expectEqual(runs.merges.map(\.inputs), [8..<10])
+        expectEqual(runs.merges.map(\.output), [10])
+        expectEqual(choice(runs), .init(places: 0..<8, level: 1))
+        expectNil(MergePolicy.all(runs))
         runs.runs.removeFirst(8)
-        #expect(choice(runs, isIdle: true) == nil)
+        expectNil(choice(runs, isIdle: true))
     }
 
     @Test
     func `A run with much history that may go is merged by itself`() {
         let runs = manifest([(0, 10), (1, 100)])
         let choice = MergePolicy.choice(runs, isIdle: false) { $0 == 1 }
-        #expect(choice == .init(places: 1..<2, level: 1))
+        expectEqual(choice, .init(places: 1..<2, level: 1))
     }
 
     @Test
@@ -78,14 +78,14 @@ struct MergePolicyTests {
         runs.runs[0].output = 2
         runs.runs[0].lowerBound = [1, 2, 3]
         let bytes = runs.encoded()
-        #expect(Manifest(bytes) == runs)
+        expectEqual(Manifest(bytes), runs)
         for index in bytes.indices {
             var damaged = bytes
             damaged[index] ^= 1
-            #expect(Manifest(damaged) == nil)
-            #expect(Manifest(Array(bytes.prefix(index))) == nil)
+            expectNil(Manifest(damaged))
+            expectNil(Manifest(Array(bytes.prefix(index))))
         }
-        #expect(Manifest(bytes + [0]) == nil)
+        expectNil(Manifest(bytes + [0]))
     }
 
     @Test(arguments: 0...6)
@@ -117,28 +117,28 @@ struct MergePolicyTests {
                 try store.engine.checkpointNow()
             }
             let error = #expect(throws: StorageError.self) { try store.engine.sweepHistoryNow() }
-            #expect(error?.code == .inputOutput)
+            expectEqual(error?.code, .inputOutput)
             try? store.engine.close()
         }
         try expectClean(directory.path)
         let expected = model.entries([], [255], at: 5, .forward)
         options.fault = nil
         let store = try Store(directory.path, options)
-        #expect(try store.scan() == expected)
-        #expect(try store.scan(at: 3) == model.entries([], [255], at: 3, .forward))
+        try expectEqual(store.scan(), expected)
+        try expectEqual(store.scan(at: 3), model.entries([], [255], at: 3, .forward))
         try store.engine.sweepHistoryNow()
-        #expect(try store.scan() == expected)
-        #expect(try store.scan(.backward) == expected.reversed())
-        #expect(store.engine.statistics.runs == 1)
+        try expectEqual(store.scan(), expected)
+        try expectEqual(store.scan(.backward), expected.reversed())
+        expectEqual(store.engine.statistics.runs, 1)
         try store.engine.close()
         try expectClean(directory.path)
         // What the manifest does not name is gone.
         let files = Files.names(in: directory.path(of: "runs")).filter { RunFormat.file(named: $0) != nil }
-        #expect(
-            Set(files)
-                == Set(
-                    try Manifest.read(in: directory.path(of: "runs")).runs.flatMap { run in
-                        run.parts.flatMap { RunFormat.fileNames($0.file, $0.kind) }
-                    }))
+        expectEqual(
+            Set(files),
+            Set(
+                try Manifest.read(in: directory.path(of: "runs")).runs.flatMap { run in
+                    run.parts.flatMap { RunFormat.fileNames($0.file, $0.kind) }
+                }))
     }
 }

@@ -42,14 +42,14 @@ struct RunSpaceTests {
         _ = try openAndFill()
         let piece = 64 << 10
         let before = try File(disk.path(of: "space"), flags: O_RDONLY).byteCount()
-        #expect(RunSpace.release(piece, of: disk.path))
+        expect(RunSpace.release(piece, of: disk.path))
         let file = try File(disk.path(of: "small"), flags: O_RDWR | O_CREAT)
         try file.write(string: String(repeating: "x", count: piece / 2))
-        #expect(try File(disk.path(of: "space"), flags: O_RDONLY).byteCount() == before - piece)
+        try expectEqual(File(disk.path(of: "space"), flags: O_RDONLY).byteCount(), before - piece)
         while RunSpace.release(piece, of: disk.path) {}
         let left = try File(disk.path(of: "space"), flags: O_RDONLY).byteCount()
-        #expect((Self.slack / 2..<Self.slack / 2 + piece).contains(left))
-        #expect(!RunSpace.release(piece, of: disk.path(of: "none")))
+        expect((Self.slack / 2..<Self.slack / 2 + piece).contains(left))
+        expect(!RunSpace.release(piece, of: disk.path(of: "none")))
     }
 
     private func isAdmitted(_ heldBytes: Int, _ space: RunSpace, deletes: Bool = true) throws -> Bool {
@@ -80,14 +80,14 @@ struct RunSpaceTests {
     @Test
     func `Deletes are accepted while merges have what was allocated for them, and half of the reserve`() throws {
         let space = try openAndFill()
-        #expect(try take("merge", space, .merge) > Self.forMerges - (512 << 10))
-        #expect(try !isAdmitted(Self.held + (256 << 10), space, deletes: false))
-        #expect(try isAdmitted(Self.held + (256 << 10), space))
-        #expect(try take("mergeForSpace", space, .mergeForSpace) > (Self.slack + Self.reserve) / 2 - (512 << 10))
+        try expect(take("merge", space, .merge) > Self.forMerges - (512 << 10))
+        try expect(!isAdmitted(Self.held + (256 << 10), space, deletes: false))
+        try expect(isAdmitted(Self.held + (256 << 10), space))
+        try expect(take("mergeForSpace", space, .mergeForSpace) > (Self.slack + Self.reserve) / 2 - (512 << 10))
         // Also what was deleted meanwhile has its place.
         let half = Self.held + (256 << 10) + (Self.slack + Self.reserve) / 2
-        #expect(try isAdmitted(half - (64 << 10), space))
-        #expect(try !isAdmitted(half + (512 << 10), space))
+        try expect(isAdmitted(half - (64 << 10), space))
+        try expect(!isAdmitted(half + (512 << 10), space))
     }
 
     @Test
@@ -96,11 +96,11 @@ struct RunSpaceTests {
         let piece = 64 << 10
         var released = 0
         while space.release(piece) { released += piece }
-        #expect(released > 0)
+        expect(released > 0)
         let file = try File(disk.path(of: "small"), flags: O_RDWR | O_CREAT)
         try file.write(string: String(repeating: "x", count: 3 * piece))
         let half = Self.held + (Self.slack + Self.reserve) / 2
-        #expect(try isAdmitted(half - piece, space))
+        try expect(isAdmitted(half - piece, space))
     }
 
     @Test(arguments: [true, false])
@@ -108,13 +108,13 @@ struct RunSpaceTests {
         throws
     {
         let killed = try openAndFill()
-        #expect(try take("merge", killed, .mergeForSpace) > Self.forMerges)
+        try expect(take("merge", killed, .mergeForSpace) > Self.forMerges)
         try disk.remove("merge")
         if isTaken { try disk.fill() }
 
         let space = try open(heldBytes: Self.held)
-        #expect(try isAdmitted(Self.held + (1 << 20), space))
-        #expect(try isAdmitted(Self.held, space, deletes: false) != isTaken)
+        try expect(isAdmitted(Self.held + (1 << 20), space))
+        try expect(isAdmitted(Self.held, space, deletes: false) != isTaken)
     }
 
     @Test
@@ -122,15 +122,15 @@ struct RunSpaceTests {
         throws
     {
         let killed = try openAndFill()
-        #expect(try take("merge", killed, .merge) > 0)
-        #expect(try take("run", killed, .checkpoint) > Self.held)
+        try expect(take("merge", killed, .merge) > 0)
+        try expect(take("run", killed, .checkpoint) > Self.held)
         try disk.remove("run")
 
         let space = try open(heldBytes: Self.held)
-        #expect(try !isAdmitted(Self.held, space, deletes: false))
-        #expect(try isAdmitted(Self.held + (1 << 20), space))
+        try expect(!isAdmitted(Self.held, space, deletes: false))
+        try expect(isAdmitted(Self.held + (1 << 20), space))
         // Merges leave them to deletes.
         _ = try take("other", space, .mergeForSpace)
-        #expect(try isAdmitted(Self.held + (1 << 20), space))
+        try expect(isAdmitted(Self.held + (1 << 20), space))
     }
 }

@@ -28,22 +28,21 @@ struct RunTests {
         let run = try TestRun(
             entries, in: directory.path, number: 1, entriesPerFile: [.max, 500][Int(seed % 2)],
             scannedSpaces: [nil, 0...2, 7...0xFF][Int(seed / 2 % 3)])
-        #expect(try run.entries() == entries)
+        try expectEqual(run.entries(), entries)
         for version in [base, base + span, base + span / 2, base - 1, .max] {
             let expected = seen(entries, at: version)
-            #expect(try run.walk(version, from: nil, .forward) == expected)
-            #expect(try run.walk(version, from: nil, .backward) == expected.reversed())
+            try expectEqual(run.walk(version, from: nil, .forward), expected)
+            try expectEqual(run.walk(version, from: nil, .backward), expected.reversed())
             for _ in 0..<60 {
                 var key = generator.random.oneIn(2) ? generator.random.pick(entries).key : generator.key()
                 if generator.random.oneIn(4), key.count < 500 { key.append(0) }
-                #expect(try run.find(key, version) == expected.first { $0.key == key })
+                try expectEqual(run.find(key, version), expected.first { $0.key == key })
                 let after = expected.filter { !$0.key.lexicographicallyPrecedes(key) }
-                #expect(try run.walk(version, from: key, .forward).prefix(5) == after.prefix(5))
+                try expectEqual(run.walk(version, from: key, .forward).prefix(5), after.prefix(5))
                 let before = Array(expected.filter { $0.key.lexicographicallyPrecedes(key) }.reversed())
-                #expect(
-                    try run.walk(version, from: key, .backward, inclusive: false).prefix(5) == before.prefix(5))
+                try expectEqual(run.walk(version, from: key, .backward, inclusive: false).prefix(5), before.prefix(5))
                 let upTo = Array(expected.filter { $0.key == key || $0.key.lexicographicallyPrecedes(key) }.reversed())
-                #expect(try run.walk(version, from: key, .backward).prefix(5) == upTo.prefix(5))
+                try expectEqual(run.walk(version, from: key, .backward).prefix(5), upTo.prefix(5))
             }
         }
     }
@@ -59,12 +58,12 @@ struct RunTests {
             guard first < whole.files.count else { continue }
             let run = TestRun(Array(whole.files[first...]), lowerBound: bound)
             let rest = entries.filter { !$0.key.lexicographicallyPrecedes(bound) }
-            #expect(try run.entries() == rest)
+            try expectEqual(run.entries(), rest)
             let expected = seen(rest, at: 60)
-            #expect(try run.walk(60, from: nil, .forward) == expected)
-            #expect(try run.walk(60, from: nil, .backward) == expected.reversed())
-            #expect(try run.walk(60, from: [0], .forward) == expected)
-            #expect(try run.walk(60, from: [0], .backward) == [])
+            try expectEqual(run.walk(60, from: nil, .forward), expected)
+            try expectEqual(run.walk(60, from: nil, .backward), expected.reversed())
+            try expectEqual(run.walk(60, from: [0], .forward), expected)
+            try expectEqual(run.walk(60, from: [0], .backward), [])
         }
     }
 
@@ -75,19 +74,19 @@ struct RunTests {
             RunEntry(key: [2, 1], version: 3, value: [3]), RunEntry(key: [3], version: 9, value: nil),
         ]
         let run = try TestRun(entries, in: directory.path, number: 1)
-        #expect(try run.walk(5, from: nil, .forward, latestOnly: [1]) == [entries[0], entries[2]])
-        #expect(try run.walk(5, from: nil, .backward, latestOnly: [1]) == [entries[2], entries[0]])
-        #expect(try run.walk(5, from: [1, 1], .forward, latestOnly: [1]) == [entries[0], entries[2]])
+        try expectEqual(run.walk(5, from: nil, .forward, latestOnly: [1]), [entries[0], entries[2]])
+        try expectEqual(run.walk(5, from: nil, .backward, latestOnly: [1]), [entries[2], entries[0]])
+        try expectEqual(run.walk(5, from: [1, 1], .forward, latestOnly: [1]), [entries[0], entries[2]])
     }
 
     @Test func `A cursor stops beyond its end, also at an entry that it does not give`() throws {
         // Most keys are newer than the version.
         let entries = (0..<100).map { RunEntry(key: [UInt8($0)], version: $0 % 10 == 0 ? 1 : 2, value: [1]) }
         let run = try TestRun(entries, in: directory.path, number: 1)
-        #expect(try run.walk(1, from: [51], .forward).count == 4)
-        #expect(try run.walk(1, from: [51], .forward, end: [52]) == [])
-        #expect(try run.walk(1, from: [59], .backward).count == 6)
-        #expect(try run.walk(1, from: [59], .backward, end: [58]) == [])
+        try expectEqual(run.walk(1, from: [51], .forward).count, 4)
+        try expectEqual(run.walk(1, from: [51], .forward, end: [52]), [])
+        try expectEqual(run.walk(1, from: [59], .backward).count, 6)
+        try expectEqual(run.walk(1, from: [59], .backward, end: [58]), [])
     }
 
     @Test(arguments: CaseShare.of(UInt64(1)...16, 6))
@@ -117,26 +116,26 @@ struct RunTests {
             directory: directory.path, number: 9_000, kind: .entries, versions: 1...1_000,
             latestOnly: LatestOnlySpaces([]), scannedSpaces: nil, hashSeed: 0)
         while !merge.isAtEnd { try merge.appendKey(to: &writer) }
-        #expect(merge.readCount == all.count)
+        expectEqual(merge.readCount, all.count)
         _ = try writer.finish()
         let merged = TestRun([try RunFile(directory: directory.path, number: 9_000)])
         let found = try merged.entries()
-        #expect(found == EntryGenerator.ordered(found))
+        expectEqual(found, EntryGenerator.ordered(found))
         let hasHistory = all.filter { !latestOnly.contains($0.key[0]) }
         for version in horizon..<(horizon + 40) {
             let expected = seen(hasHistory, at: version).filter { $0.value != nil }
             let kept = seen(found.filter { !latestOnly.contains($0.key[0]) }, at: version).filter { $0.value != nil }
-            #expect(kept == expected, "seed \(seed) at \(version)")
+            expectEqual(kept, expected, "seed \(seed) at \(version)")
         }
         let newest = seen(all, at: .max)
-        #expect(seen(found, at: .max).filter { $0.value != nil } == newest.filter { $0.value != nil })
+        expectEqual(seen(found, at: .max).filter { $0.value != nil }, newest.filter { $0.value != nil })
         // Older runs may have what a tombstone hides.
-        if !isLowest { #expect(Set(found.map(\.key)) == Set(newest.map(\.key))) }
+        if !isLowest { expectEqual(Set(found.map(\.key)), Set(newest.map(\.key))) }
         // Of what no version sees nothing is left.
         for (entry, following) in zip(found, found.dropFirst()) where entry.key == following.key {
-            #expect(entry.version > horizon && !latestOnly.contains(entry.key[0]))
+            expect(entry.version > horizon && !latestOnly.contains(entry.key[0]))
         }
-        if isLowest { #expect(seen(found.reversed(), at: .max).allSatisfy { $0.value != nil }) }
+        if isLowest { expect(seen(found.reversed(), at: .max).allSatisfy { $0.value != nil }) }
     }
 
     @Test(arguments: [false, true])
@@ -157,16 +156,16 @@ struct RunTests {
                 let run = TestRun([file])
                 let keys = (0..<40).map { _ in generator.random.pick(entries).key }
                 for key in keys {
-                    #expect(try run.find(key, .max) == seen(entries, at: .max).first { $0.key == key })
+                    try expectEqual(run.find(key, .max), seen(entries, at: .max).first { $0.key == key })
                 }
-                #expect(try run.entries() == entries)
+                try expectEqual(run.entries(), entries)
                 try file.part.verifyHashIndex()
                 for block in 0..<file.part.blockCount { _ = try file.part.block(block) }
                 // What is between blocks is zero and is not read.
-                #expect(damaged[offset].nonzeroBitCount == 1 && bytes[offset] == 0, "byte \(offset) of \(bytes.count)")
+                expect(damaged[offset].nonzeroBitCount == 1 && bytes[offset] == 0, "byte \(offset) of \(bytes.count)")
             } catch let error as StorageError {
-                #expect(error.code == .corrupt)
-                #expect(error.file == path)
+                expectEqual(error.code, .corrupt)
+                expectEqual(error.file, path)
             }
         }
     }
@@ -176,7 +175,7 @@ struct RunTests {
         let keys = (0..<20_000).map { Bytes("\($0)".utf8) }.sorted { $0.lexicographicallyPrecedes($1) }
         try TestRun.write(keys.map { RunEntry(key: $0, version: 5, value: [1]) }, in: directory.path, number: 1)
         let file = try RunFile(directory: directory.path, number: 1)
-        #expect(Int(file.footer.hashPageCount) == RunHashIndex.pageCount(keys: keys.count))
+        expectEqual(Int(file.footer.hashPageCount), RunHashIndex.pageCount(keys: keys.count))
         expectEven(file, keys.count)
         try expectFound(keys, in: file)
     }
@@ -196,9 +195,9 @@ struct RunTests {
     /// A hash that favours some lines fills them and those after them, and leaves others empty.
     private func expectEven(_ file: RunFile, _ keyCount: Int) {
         let filled = slotsFilled(file)
-        #expect(filled.reduce(0, +) == keyCount)
-        #expect(filled.count { $0 == RunHashIndex.slotsPerLine } < filled.count / 3)
-        #expect(filled.count { $0 == 0 } < filled.count / 10)
+        expectEqual(filled.reduce(0, +), keyCount)
+        expect(filled.count { $0 == RunHashIndex.slotsPerLine } < filled.count / 3)
+        expect(filled.count { $0 == 0 } < filled.count / 10)
     }
 
     private func expectFound(_ keys: [Bytes], in file: RunFile) throws {
@@ -208,8 +207,8 @@ struct RunTests {
             }
         }
         for key in keys {
-            #expect(try find(key) == 0)
-            #expect(try find(key + [0]) == nil)
+            try expectEqual(find(key), 0)
+            try expectNil(find(key + [0]))
         }
     }
 
@@ -240,11 +239,11 @@ struct RunTests {
         for (number, seed) in [(1, 5), (2, 6)] as [(UInt64, UInt64)] {
             try TestRun.write(entries, in: directory.path, number: number, hashSeed: seed)
             let file = try RunFile(directory: directory.path, number: number)
-            #expect(file.footer.hashSeed == seed)
+            expectEqual(file.footer.hashSeed, seed)
             if seed == 5 {
                 // Building and searching look at so many lines; the other keys are found by the index of blocks.
                 let filled = slotsFilled(file)
-                #expect(filled.reduce(0, +) == RunHashIndex.linesMax * RunHashIndex.slotsPerLine)
+                expectEqual(filled.reduce(0, +), RunHashIndex.linesMax * RunHashIndex.slotsPerLine)
             } else {
                 expectEven(file, keys.count)
             }
@@ -258,10 +257,10 @@ struct RunTests {
         var seeds: Set<UInt64> = []
         func look(_ path: String) throws {
             let manifest = try Manifest.read(in: path + "/runs")
-            #expect(!manifest.files.isEmpty)
+            expect(!manifest.files.isEmpty)
             for part in manifest.runs.flatMap(\.parts) {
                 let file = try RunFile(directory: path + "/runs", number: part.file, kind: part.kind)
-                #expect(file.footer.hashSeed == manifest.hashSeed)
+                expectEqual(file.footer.hashSeed, manifest.hashSeed)
                 expectEven(file, keys.count)
             }
             seeds.insert(manifest.hashSeed)
@@ -284,7 +283,7 @@ struct RunTests {
             try expectClean(path)
             try expectClean(path + ".backup")
         }
-        #expect(seeds.count == 4 && !seeds.contains(0))
+        expect(seeds.count == 4 && !seeds.contains(0))
     }
 
     @Test
@@ -300,11 +299,11 @@ struct RunTests {
             for length in 0...300 {
                 let key = Bytes(first.prefix(length)) + suffix
                 let expected = entries.first { $0.key == key }
-                #expect(try run.find(key, 1) == expected)
+                try expectEqual(run.find(key, 1), expected)
                 // As if its hash were that of the other key.
                 let hash = entry.key.withUnsafeBytes { RunHashIndex.hash($0, seed: 0) }
                 let found = try key.withUnsafeBytes { try run.files[0].part.findNewest($0, hash: hash) }
-                #expect((found != nil) == (key == entry.key))
+                expectEqual(found != nil, key == entry.key)
             }
         }
     }
@@ -324,7 +323,7 @@ struct RunTests {
             for length in [0, 1, 100, bytes.count - 1] {
                 Files.write(Bytes(bytes.prefix(length)), to: path)
                 let error = #expect(throws: StorageError.self) { try open() }
-                #expect(error?.code == .corrupt)
+                expectEqual(error?.code, .corrupt)
             }
             Files.remove(path)
             #expect(throws: StorageError.self) { try open() }
@@ -333,11 +332,11 @@ struct RunTests {
             if kind == .documents {
                 let file = try open()
                 let error = #expect(throws: StorageError.self) { try file.part.verifyPages() }
-                #expect(error?.code == .corrupt)
+                expectEqual(error?.code, .corrupt)
             }
             Files.write(bytes, to: path)
         }
         let error = #expect(throws: StorageError.self) { try open(identity: 1) }
-        #expect(error?.code == .corrupt)
+        expectEqual(error?.code, .corrupt)
     }
 }

@@ -233,7 +233,7 @@ struct EngineSimulationTests {
             model.close()
             return model.problem
         }
-        #expect(problem == nil)
+        expectNil(problem)
     }
 
     @Test
@@ -246,6 +246,6 @@ struct EngineSimulationTests {
             model.cut()
             return model.problem
         }
-        #expect(problem == nil)
+        expectNil(problem)
     }
 }

@@ -77,6 +77,6 @@ struct RegistrySimulationTests {
             model.finish()
             return model.problem
         }
-        #expect(problem == nil)
+        expectNil(problem)
     }
 }

@@ -78,30 +78,30 @@ struct UpgradeTests {
         for isReadOnly in [true, false] {
             options.isReadOnly = isReadOnly
             let text = message { _ = try Store(data, options) }
-            #expect(
-                text.contains("has format 1, and this version uses format 2: upgrade it with hearth upgrade"),
-                "\(text)")
+            expect(
+                text.contains("has format 1, and this version uses format 2: upgrade it with hearth upgrade"), "\(text)"
+            )
         }
-        #expect(oldFiles(data) == before && Files.names(in: data) == names)
+        expect(oldFiles(data) == before && Files.names(in: data) == names)
     }
 
     @Test
     func `A directory of a newer format, or one whose change was interrupted, is refused with what to do`() throws {
         try makeOld()
         try FormatState.format(2).write(in: data)
-        #expect(message { try DirectoryFormat.check(data) }.contains("a newer version has written"))
-        #expect(message { _ = try DirectoryUpgrade(of: data).run() }.contains("hearth upgrade --back"))
+        expect(message { try DirectoryFormat.check(data) }.contains("a newer version has written"))
+        expect(message { _ = try DirectoryUpgrade(of: data).run() }.contains("hearth upgrade --back"))
         try FormatState.changing(from: 1, to: 2).write(in: data)
-        #expect(message { try DirectoryFormat.check(data, format: 2) }.contains("was interrupted"))
+        expect(message { try DirectoryFormat.check(data, format: 2) }.contains("was interrupted"))
         try FormatState.unreleased(5).write(in: data)
-        #expect(message { _ = try upgrade().run() }.contains("export the documents with the version that wrote it"))
+        expect(message { _ = try upgrade().run() }.contains("export the documents with the version that wrote it"))
         // Only the version that knows the newer of the two formats completes a change.
         try FormatState.changing(from: 1, to: 2).write(in: data)
-        #expect(message { _ = try DirectoryUpgrade(of: data).run() }.contains("was interrupted"))
+        expect(message { _ = try DirectoryUpgrade(of: data).run() }.contains("was interrupted"))
         try FormatState.changing(from: 2, to: 1).write(in: data)
-        #expect(message { _ = try DirectoryUpgrade(of: data).run() }.contains("was interrupted"))
-        #expect(message { _ = try DirectoryUpgrade(of: top.path(of: "none")).run() }.contains("not a data directory"))
-        #expect(!Directory.exists(top.path(of: "none")))
+        expect(message { _ = try DirectoryUpgrade(of: data).run() }.contains("was interrupted"))
+        expect(message { _ = try DirectoryUpgrade(of: top.path(of: "none")).run() }.contains("not a data directory"))
+        expect(!Directory.exists(top.path(of: "none")))
     }
 
     @Test(arguments: [2, 3])
@@ -111,26 +111,26 @@ struct UpgradeTests {
         try makeOld()
         let before = oldFiles(data)
         let plan = try upgrade(to: format).plan()
-        #expect(plan.from == 1 && plan.to == format && plan.bytesNeeded > 0 && plan.bytesFree > 0 && plan.kept == nil)
-        #expect(oldFiles(data) == before)
+        expect(plan.from == 1 && plan.to == format && plan.bytesNeeded > 0 && plan.bytesFree > 0 && plan.kept == nil)
+        expectEqual(oldFiles(data), before)
         let reported = Atomic<Int>(0)
         _ = try upgrade(to: format).run { reported.store($0.done, ordering: .relaxed) }
-        #expect(reported.load(ordering: .relaxed) > 0)
+        expect(reported.load(ordering: .relaxed) > 0)
         let found = try entries(data, format: format)
-        #expect(found.count == 11)
-        #expect(try upgrade(to: format).plan().kept == 1)
+        expectEqual(found.count, 11)
+        try expectEqual(upgrade(to: format).plan().kept, 1)
 
-        #expect(try upgrade(to: format).goBack() == 1)
-        #expect(oldFiles(data) == before)
+        try expectEqual(upgrade(to: format).goBack(), 1)
+        expectEqual(oldFiles(data), before)
         // A client that has seen a commit of the newer format must not continue from it.
-        #expect(Files.names(in: data) == ["FORMAT", "IDENTITY", "LOCK", "log", "runs"])
+        expectEqual(Files.names(in: data), ["FORMAT", "IDENTITY", "LOCK", "log", "runs"])
         _ = try upgrade(to: format).run()
-        #expect(try entries(data, format: format) == found)
-        #expect(try upgrade(to: format).confirm() == 1)
-        #expect(try upgrade(to: format).confirm() == nil)
-        #expect(message { _ = try upgrade(to: format).goBack() }.contains("there is no way back"))
-        #expect(Files.names(in: data) == ["FORMAT", "IDENTITY", "LOCK", "TIMELINE", "log", "runs"])
-        #expect(try entries(data, format: format) == found)
+        try expectEqual(entries(data, format: format), found)
+        try expectEqual(upgrade(to: format).confirm(), 1)
+        try expectNil(upgrade(to: format).confirm())
+        expect(message { _ = try upgrade(to: format).goBack() }.contains("there is no way back"))
+        expectEqual(Files.names(in: data), ["FORMAT", "IDENTITY", "LOCK", "TIMELINE", "log", "runs"])
+        try expectEqual(entries(data, format: format), found)
     }
 
     @Test
@@ -138,10 +138,10 @@ struct UpgradeTests {
         try makeOld()
         let lock = try DirectoryFormat.lock(data)
         for body in [{ _ = try upgrade().plan() }, { _ = try upgrade().run() }, { _ = try upgrade().goBack() }] {
-            #expect(message(body).contains("another process uses this data directory"))
+            expect(message(body).contains("another process uses this data directory"))
         }
         lock.unlock()
-        #expect(try upgrade().run().to == 2)
+        try expectEqual(upgrade().run().to, 2)
     }
 
     // MARK: Power cuts and kills
@@ -181,26 +181,26 @@ struct UpgradeTests {
                 case .upgrade:
                     // At any time the directory is the old one, the new one, or to be completed.
                     let state = try FormatState(of: path)
-                    if state == .format(1) { #expect(oldFiles(path) == before, "\(place)") }
-                    #expect(!isOver || state == .format(2), "\(place)")
+                    if state == .format(1) { expectEqual(oldFiles(path), before, "\(place)") }
+                    expect(!isOver || state == .format(2), "\(place)")
                     _ = try upgrade(path).run()
-                    #expect(try entries(path) == found, "\(place)")
-                    #expect(try upgrade(path).goBack() == 1)
-                    #expect(oldFiles(path) == before, "\(place)")
+                    try expectEqual(entries(path), found, "\(place)")
+                    try expectEqual(upgrade(path).goBack(), 1)
+                    expectEqual(oldFiles(path), before, "\(place)")
                 case .back:
                     let state = try FormatState(of: path)
-                    #expect(!isOver || state == .format(1), "\(place)")
+                    expect(!isOver || state == .format(1), "\(place)")
                     if state == .format(2) {
                         _ = try upgrade(path).goBack()
                     } else if state != .format(1) {
-                        #expect(try upgrade(path).run().to == 1, "\(place)")
+                        try expectEqual(upgrade(path).run().to, 1, "\(place)")
                     }
-                    #expect(oldFiles(path) == before, "\(place)")
+                    expectEqual(oldFiles(path), before, "\(place)")
                 case .confirm:
                     _ = try upgrade(path).confirm()
-                    #expect(
-                        Files.names(in: path) == ["FORMAT", "IDENTITY", "LOCK", "TIMELINE", "log", "runs"], "\(place)")
-                    #expect(try entries(path) == found, "\(place)")
+                    expectEqual(
+                        Files.names(in: path), ["FORMAT", "IDENTITY", "LOCK", "TIMELINE", "log", "runs"], "\(place)")
+                    try expectEqual(entries(path), found, "\(place)")
                 }
             }
         }
@@ -233,19 +233,19 @@ struct UpgradeTests {
             let outcome = message { _ = try upgrade().run() }
             _ = recorder.end()
             if outcome == "nothing was refused" { break }
-            #expect(outcome.contains("space") || outcome.contains("cannot be linked"), "\(outcome)")
+            expect(outcome.contains("space") || outcome.contains("cannot be linked"), "\(outcome)")
             if try FormatState(of: data) == .format(1) {
-                #expect(oldFiles(data) == before)
+                expectEqual(oldFiles(data), before)
                 let names = Files.names(in: data).filter { $0 != "FORMAT.new" }
-                #expect(names == ["FORMAT", "IDENTITY", "LOCK", "TIMELINE", "log", "runs"], "\(failing)")
+                expectEqual(names, ["FORMAT", "IDENTITY", "LOCK", "TIMELINE", "log", "runs"], "\(failing)")
             } else {
                 completed += 1
             }
             _ = try upgrade().run()
-            #expect(try entries(data).count == 11)
+            try expectEqual(entries(data).count, 11)
         }
         // The new FORMAT could not be written once.
-        #expect(completed > 0)
+        expect(completed > 0)
     }
 
     @Test
@@ -259,7 +259,7 @@ struct UpgradeTests {
         let error = #expect(throws: StorageError.self) {
             _ = try DirectoryUpgrade(of: data, to: 2, steps: [LargeStep()]).run()
         }
-        #expect(error?.code == .full)
-        #expect(Files.names(in: data) == ["FORMAT", "IDENTITY", "LOCK", "TIMELINE", "log", "runs"])
+        expectEqual(error?.code, .full)
+        expectEqual(Files.names(in: data), ["FORMAT", "IDENTITY", "LOCK", "TIMELINE", "log", "runs"])
     }
 }

@@ -1,5 +1,6 @@
 // Which addresses are this machine's alone.
 
+import TestSupport
 import Testing
 
 @testable import EventLoops
@@ -12,6 +13,6 @@ import Testing
     ])
     func `Loopback is 127 of IPv4, also within IPv6, and 1 of IPv6`(host: String, isLoopback: Bool) throws {
         let address = try #require(ResolvedAddress(numericHost: host, port: 80))
-        #expect(address.withSockaddr { pointer, _ in SocketAddress.isLoopback(pointer) } == isLoopback)
+        expectEqual(address.withSockaddr { pointer, _ in SocketAddress.isLoopback(pointer) }, isLoopback)
     }
 }

@@ -2,6 +2,7 @@
 
 import Basics
 import Glibc
+import TestSupport
 import Testing
 
 @testable import EventLoops
@@ -50,17 +51,17 @@ import Testing
         let relay = Relay(to: target.channel)
         let sources = try (0..<2).map { _ in try Self.makePair(loop) }
         for source in sources {
-            #expect(write(source.peer, "abc", 3) == 3)
+            expectEqual(write(source.peer, "abc", 3), 3)
             source.channel.driver = relay
             source.channel.startReading()
         }
         loop.run { relay.waiting.count == 2 }
-        #expect(relay.waiting == [0, isGathered ? 3 : 0])
+        expectEqual(relay.waiting, [0, isGathered ? 3 : 0])
         // The next iteration begins with what was gathered, and has nothing to wait for.
         loop.execute {}
         loop.run { target.channel.pendingBytes == 0 }
         var bytes = [UInt8](repeating: 0, count: 7)
-        #expect(read(target.peer, &bytes, 7) == 6)
+        expectEqual(read(target.peer, &bytes, 7), 6)
         for (channel, peer) in sources + [target] {
             channel.close(.finished)
             close(peer)
@@ -85,9 +86,9 @@ import Testing
             }
             loop.stop()
         }
-        #expect(observer == nil)
-        #expect(target == nil)
-        #expect(worker == nil)
-        #expect(stopped == nil)
+        expectNil(observer)
+        expectNil(target)
+        expectNil(worker)
+        expectNil(stopped)
     }
 }

@@ -1,6 +1,7 @@
 // The evaluator: logic, frames, budgets.
 
 import Expressions
+import TestSupport
 import Testing
 
 /// A language with integers and booleans alone.
@@ -86,7 +87,7 @@ struct EvaluationTests {
                 } else {
                     "error"
                 }
-            #expect(outcome(tree, node) == expected, "\(left) \(isConjunction ? "&&" : "||") \(right)")
+            expectEqual(outcome(tree, node), expected, "\(left) \(isConjunction ? "&&" : "||") \(right)")
         }
     }
 
@@ -95,7 +96,7 @@ struct EvaluationTests {
         var tree = ExpressionTree()
         let map = tree.append(.constant(.map(["a": .null])))
         let ids = [tree.append(.member(map, "a")), tree.append(.member(map, "b")), tree.append(.failure("no"))]
-        #expect(ids.map { outcome(tree, $0) } == ["null", "absent", "error"])
+        expectEqual(ids.map { outcome(tree, $0) }, ["null", "absent", "error"])
     }
 
     @Test
@@ -112,8 +113,8 @@ struct EvaluationTests {
                 }, local, local))
         let function = ProgramFunction(name: "f", parameterCount: 2, variables: [failing], result: sum)
         let call = tree.append(.invoke(function, [first, failing]))
-        #expect(outcome(tree, call) == "2")
-        #expect(host.reads == [1])
+        expectEqual(outcome(tree, call), "2")
+        expectEqual(host.reads, [1])
     }
 
     @Test
@@ -125,7 +126,7 @@ struct EvaluationTests {
         let outer = ProgramFunction(name: "outer", parameterCount: 1, variables: [], result: call)
         let seven = tree.append(.constant(.integer(7)))
         let invocation = tree.append(.invoke(outer, [seven]))
-        #expect(outcome(tree, invocation) == "7")
+        expectEqual(outcome(tree, invocation), "7")
     }
 
     @Test
@@ -134,8 +135,8 @@ struct EvaluationTests {
         let yes = tree.append(.constant(.boolean(true)))
         let all = tree.append(.conjunction(Array(repeating: yes, count: 99)))
         let any = tree.append(.disjunction([all, yes]))
-        #expect(outcome(tree, any, budget: EvaluationBudget(expressions: 101)) == "true")
-        #expect(outcome(tree, any, budget: EvaluationBudget(expressions: 100)) == "exhausted")
+        expectEqual(outcome(tree, any, budget: EvaluationBudget(expressions: 101)), "true")
+        expectEqual(outcome(tree, any, budget: EvaluationBudget(expressions: 100)), "exhausted")
     }
 
     @Test
@@ -143,11 +144,11 @@ struct EvaluationTests {
         var tree = ExpressionTree()
         let one = tree.append(.constant(.integer(1)))
         let list = tree.append(.list(Array(repeating: one, count: 100)))
-        #expect(outcome(tree, list) == "other")
+        expectEqual(outcome(tree, list), "other")
         let memory = EvaluationBudget(expressions: 1_000, memoryBytes: 1_000)
-        #expect(outcome(tree, list, budget: memory) == "exhausted")
+        expectEqual(outcome(tree, list, budget: memory), "exhausted")
         let work = EvaluationBudget(expressions: 1_000, workBytes: 1_000)
-        #expect(outcome(tree, list, budget: work) == "exhausted")
+        expectEqual(outcome(tree, list, budget: work), "exhausted")
     }
 
     @Test
@@ -155,7 +156,7 @@ struct EvaluationTests {
         var tree = ExpressionTree()
         var id = tree.append(.constant(.boolean(true)))
         for _ in 0..<Evaluation.depthMax { id = tree.append(.conjunction([id])) }
-        #expect(outcome(tree, id, budget: EvaluationBudget(expressions: 10_000)) == "exhausted")
+        expectEqual(outcome(tree, id, budget: EvaluationBudget(expressions: 10_000)), "exhausted")
     }
 
     @Test
@@ -165,9 +166,9 @@ struct EvaluationTests {
         let unused = tree.append(.constant(.boolean(false)))
         let any = tree.append(.disjunction([yes, unused]))
         let coverage = ExpressionCoverage(expressions: tree.count)
-        for _ in 0..<3 { #expect(outcome(tree, any, coverage: coverage) == "true") }
-        #expect(coverage.evaluations(of: yes) == 3)
-        #expect(coverage.evaluations(of: unused) == 0)
-        #expect(coverage.outcomes(of: any).map(\.count) == [3])
+        for _ in 0..<3 { expectEqual(outcome(tree, any, coverage: coverage), "true") }
+        expectEqual(coverage.evaluations(of: yes), 3)
+        expectEqual(coverage.evaluations(of: unused), 0)
+        expectEqual(coverage.outcomes(of: any).map(\.count), [3])
     }
 }

@@ -21,7 +21,7 @@ struct EncodedIndexTests {
         let slice = EncodedSlice(documentFields: fields.documentBytes)
         let index = try #require(EncodedIndex(slice))
         for wanted in ["", "z"] + (0..<200).map({ _ in name() }) {
-            #expect(text(index.member(wanted)) == text(slice.member(wanted)), "\(wanted)")
+            expectEqual(text(index.member(wanted)), text(slice.member(wanted)), "\(wanted)")
         }
     }
 
@@ -30,9 +30,9 @@ struct EncodedIndexTests {
         let (first, second) = (
             MapValue([("a", .integer(1))]).documentBytes, MapValue([("b", .integer(2))]).documentBytes
         )
-        #expect(EncodedIndex(EncodedSlice(documentFields: first + second)) != nil)
-        #expect(EncodedIndex(EncodedSlice(documentFields: second + first)) == nil)
-        #expect(EncodedIndex(EncodedSlice(documentFields: first + first)) == nil)
-        #expect(EncodedIndex(EncodedSlice(documentFields: first.dropLast() + [])) == nil)
+        expect(EncodedIndex(EncodedSlice(documentFields: first + second)) != nil)
+        expectNil(EncodedIndex(EncodedSlice(documentFields: second + first)))
+        expectNil(EncodedIndex(EncodedSlice(documentFields: first + first)))
+        expectNil(EncodedIndex(EncodedSlice(documentFields: first.dropLast() + [])))
     }
 }

@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import Expressions
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
@@ -15,24 +16,24 @@ struct EncodedSliceTests {
 
     @Test
     func `Scalars are decoded, lists and maps stay encoded`() {
-        guard case .integer(3) = slice.member("n") else { return #expect(Bool(false), "n is 3") }
-        guard case .string("text") = slice.member("s") else { return #expect(Bool(false), "s is a text") }
+        guard case .integer(3) = slice.member("n") else { return expect(Bool(false), "n is 3") }
+        guard case .string("text") = slice.member("s") else { return expect(Bool(false), "s is a text") }
         guard case .encodedMap(let map) = slice.member("map"), case .encodedMap(let inner) = map.member("inner"),
             case .boolean(true) = inner.member("leaf")
-        else { return #expect(Bool(false), "a path leads through maps") }
-        guard case .reference = slice.member("ref") else { return #expect(Bool(false), "ref is a reference") }
+        else { return expect(Bool(false), "a path leads through maps") }
+        guard case .reference = slice.member("ref") else { return expect(Bool(false), "ref is a reference") }
     }
 
     @Test
     func `A field that is missing is absent, a field that is null is null`() {
-        guard case .absent = slice.member("other") else { return #expect(Bool(false), "other is absent") }
-        guard case .null = slice.member("none") else { return #expect(Bool(false), "none is null") }
-        #expect(slice.hasMember("none") && !slice.hasMember("other"))
+        guard case .absent = slice.member("other") else { return expect(Bool(false), "other is absent") }
+        guard case .null = slice.member("none") else { return expect(Bool(false), "none is null") }
+        expect(slice.hasMember("none") && !slice.hasMember("other"))
     }
 
     @Test
     func `A 32-bit integer of BSON is a number`() {
-        guard case .integer(42) = slice.member("small") else { return #expect(Bool(false), "small is 42") }
+        guard case .integer(42) = slice.member("small") else { return expect(Bool(false), "small is 42") }
     }
 
     @Test
@@ -47,21 +48,21 @@ struct EncodedSliceTests {
             let encoded = EncodedSlice(documentFields: MapValue(["m": .map(map)]).documentBytes).member("m")
             for operand in [encoded, Operand(Value.map(map))] {
                 let isFound = if case .absent = operand.field(name) { false } else { true }
-                #expect(isFound == leads, "\(name) of \(operand)")
+                expectEqual(isFound, leads, "\(name) of \(operand)")
             }
         }
     }
 
     @Test
     func `Elements and entries are counted and decoded`() {
-        guard case .encodedList(let list) = slice.member("list") else { return #expect(Bool(false), "a list") }
-        #expect(list.elementCount == 3)
-        #expect(list.elements.count == 3)
+        guard case .encodedList(let list) = slice.member("list") else { return expect(Bool(false), "a list") }
+        expectEqual(list.elementCount, 3)
+        expectEqual(list.elements.count, 3)
         guard case .string("two") = list.element(at: 1), case .absent = list.element(at: 3) else {
-            return #expect(Bool(false), "elements by index")
+            return expect(Bool(false), "elements by index")
         }
-        #expect(slice.entryCount == 7)
-        #expect(slice.entries.keys == ["list", "map", "n", "none", "ref", "s", "small"])
+        expectEqual(slice.entryCount, 7)
+        expectEqual(slice.entries.keys, ["list", "map", "n", "none", "ref", "s", "small"])
     }
 
     @Test

@@ -93,28 +93,27 @@ struct BundleTests {
             "last", #"{"from":[{"collectionId":"c"}],"orderBy":[{"field":{"fieldPath":"n"}}],"limit":{"value":2}}"#,
             limit: "LAST")
         let progress = try await firestore.loadBundle(builder.data)
-        #expect(progress.state == .success)
-        #expect((progress.documentsLoaded, progress.totalDocuments) == (6, 6))
-        #expect(progress.bytesLoaded == progress.totalBytes)
+        expectEqual(progress.state, .success)
+        expect((progress.documentsLoaded, progress.totalDocuments) == (6, 6))
+        expectEqual(progress.bytesLoaded, progress.totalBytes)
         if isPersistent {
             try await firestore.terminate()
             firestore = try await self.firestore(cache: cache)
         }
         let document = try await firestore.document("c/d3").getDocument(source: .cache)
-        #expect(document.get("n") as? Int == 3)
-        #expect(document.get("t") as? Timestamp == Timestamp(seconds: 1, nanoseconds: 2000))
-        #expect(document.get("m.é") as? String == "ü")
-        #expect(try await !firestore.document("c/gone").getDocument(source: .cache).exists)
+        expect(document.get("n") as? Int == 3)
+        expect(document.get("t") as? Timestamp == Timestamp(seconds: 1, nanoseconds: 2000))
+        expect(document.get("m.é") as? String == "ü")
+        try await expect(!firestore.document("c/gone").getDocument(source: .cache).exists)
         let large = try #require(await firestore.getQuery(named: "large"))
-        #expect(
-            large == firestore.collection("c").whereField("n", isGreaterThan: 2).order(by: "n", descending: true))
+        expectEqual(large, firestore.collection("c").whereField("n", isGreaterThan: 2).order(by: "n", descending: true))
         let found = try await large.getDocuments(source: .cache)
-        #expect(found.documents.map(\.documentID) == ["d5", "d4", "d3"])
+        expectEqual(found.documents.map(\.documentID), ["d5", "d4", "d3"])
         let last = try #require(await firestore.getQuery(named: "last"))
-        #expect(last == firestore.collection("c").order(by: "n").limit(toLast: 2))
-        #expect(try await last.getDocuments(source: .cache).documents.map(\.documentID) == ["d4", "d5"])
-        #expect(await firestore.getQuery(named: "none") == nil)
-        #expect((firestore.persistentCacheIndexManager != nil) == isPersistent)
+        expectEqual(last, firestore.collection("c").order(by: "n").limit(toLast: 2))
+        try await expectEqual(last.getDocuments(source: .cache).documents.map(\.documentID), ["d4", "d5"])
+        await expectNil(firestore.getQuery(named: "none"))
+        expectEqual(firestore.persistentCacheIndexManager != nil, isPersistent)
         try await firestore.terminate()
     }
 
@@ -141,7 +140,7 @@ struct BundleTests {
         }
         stream.release()
         try await eventually("the end") { events.withLock { $0 }.count >= 2 }
-        #expect(Set(events.withLock { $0 }) == ["success 3", "end 3 true"])
+        expectEqual(Set(events.withLock { $0 }), ["success 3", "end 3 true"])
         try await eventually("the listener's snapshot") { counts.withLock { $0 }.last == 3 }
         let late = Mutex<LoadBundleTaskState?>(nil)
         task.addObserver { progress in late.withLock { $0 = progress.state } }
@@ -157,15 +156,15 @@ struct BundleTests {
             builder.created = created
             builder.add("c/d", n, updated: "2026-01-0\(n)T00:00:00Z")
             let progress = try await firestore.loadBundle(builder.data)
-            #expect(progress.state == .success && progress.documentsLoaded == 1)
+            expect(progress.state == .success && progress.documentsLoaded == 1)
             return try await firestore.document("c/d").getDocument(source: .cache).get("n") as? Int
         }
-        #expect(try await load(1, created: "2026-02-01T00:00:00Z") == 1)
-        #expect(try await load(2, created: "2026-02-01T00:00:00Z") == 1)
-        #expect(try await load(3, created: "2026-01-01T00:00:00Z") == 1)
-        #expect(try await load(4, created: "2026-03-01T00:00:00Z") == 4)
+        try await expectEqual(load(1, created: "2026-02-01T00:00:00Z"), 1)
+        try await expectEqual(load(2, created: "2026-02-01T00:00:00Z"), 1)
+        try await expectEqual(load(3, created: "2026-01-01T00:00:00Z"), 1)
+        try await expectEqual(load(4, created: "2026-03-01T00:00:00Z"), 4)
         // A newer bundle with an older document.
-        #expect(try await load(2, created: "2026-04-01T00:00:00Z") == 4)
+        try await expectEqual(load(2, created: "2026-04-01T00:00:00Z"), 4)
         try await firestore.terminate()
     }
 
@@ -178,18 +177,18 @@ struct BundleTests {
         builder.addQuery("q", #"{"from":[{"collectionId":"c"}]}"#)
         builder.add("c/a", 1, queries: ["q"])
         builder.add("c/b", 2)
-        #expect(try await firestore.loadBundle(builder.data).state == .success)
+        try await expectEqual(firestore.loadBundle(builder.data).state, .success)
         let engine = try firestore.engine()
         let query = try #require(await firestore.getQuery(named: "q"))
         let canonical = SyncEngine.Subject(query).canonical(engine.database)
         let seeded = try await engine.stored(canonical)
         let target = try #require(seeded.target)
-        #expect(target.snapshotMicroseconds == 1_767_225_600_000_000)
-        #expect(!target.hasResult)
-        #expect(Array(seeded.documents.times.keys) == ["\(Self.root)/c/a"])
-        #expect(
-            engine.resumption(of: target, seeded.documents)?.place
-                == .readTime(TimestampValue(microseconds: 1_767_225_600_000_000)))
+        expectEqual(target.snapshotMicroseconds, 1_767_225_600_000_000)
+        expect(!target.hasResult)
+        expectEqual(Array(seeded.documents.times.keys), ["\(Self.root)/c/a"])
+        expectEqual(
+            engine.resumption(of: target, seeded.documents)?.place,
+            .readTime(TimestampValue(microseconds: 1_767_225_600_000_000)))
         try await firestore.terminate()
     }
 
@@ -201,8 +200,8 @@ struct BundleTests {
         builder.add("c/d", 7)
         _ = try await firestore.loadBundle(builder.data)
         let document = try await firestore.document("c/d").getDocument(source: .cache)
-        #expect(document.get("n") as? Int == 7 && document.get("own") as? Int == 1)
-        #expect(document.metadata.hasPendingWrites)
+        expect(document.get("n") as? Int == 7 && document.get("own") as? Int == 1)
+        expect(document.metadata.hasPendingWrites)
         try await firestore.terminate()
     }
 
@@ -260,11 +259,11 @@ struct BundleTests {
         let firestore = try await firestore()
         for (name, data, expected) in Self.damaged() {
             let code = await code { _ = try await firestore.loadBundle(data) }
-            #expect(code == expected, "\(name)")
+            expectEqual(code, expected, "\(name)")
             let isThere = await self.code { _ = try await firestore.document("c/d").getDocument(source: .cache) }
-            #expect(isThere == .unavailable, "\(name)")
+            expectEqual(isThere, .unavailable, "\(name)")
         }
-        #expect(await firestore.getQuery(named: "q") == nil)
+        await expectNil(firestore.getQuery(named: "q"))
         var good = Builder()
         good.add("c/d", 1)
         _ = try await firestore.loadBundle(good.data)
@@ -285,15 +284,15 @@ struct BundleTests {
         task.addObserver { progress in seen.withLock { $0.append(progress) } }
         try await eventually("the end") { ends.withLock { $0.count } == 1 && seen.withLock { !$0.isEmpty } }
         let (progress, code) = ends.withLock { $0[0] }
-        #expect(code == FirestoreErrorCode.invalidArgument.rawValue)
-        #expect(progress?.state == .error && progress?.documentsLoaded == 3 && progress?.totalDocuments == 4)
-        #expect(progress == seen.withLock { $0.last })
+        expectEqual(code, FirestoreErrorCode.invalidArgument.rawValue)
+        expect(progress?.state == .error && progress?.documentsLoaded == 3 && progress?.totalDocuments == 4)
+        expectEqual(progress, seen.withLock { $0.last })
         // One that fails before its metadata.
         firestore.loadBundle(Data()) { progress, error in
             ends.withLock { $0.append((progress, (error as NSError?)?.code)) }
         }
         try await eventually("the end") { ends.withLock { $0.count } == 2 }
-        #expect(ends.withLock { $0[1].0?.state } == .error)
+        expectEqual(ends.withLock { $0[1].0?.state }, .error)
         try await firestore.terminate()
     }
 

@@ -77,9 +77,9 @@ struct ConformanceTests {
 
     @Test
     func `All cases are there, and those without a call in the API are the listed ones`() async throws {
-        #expect(Self.cases.count == 114)
+        expectEqual(Self.cases.count, 114)
         let names = Set(Self.cases.map(\.name))
-        #expect(Self.accepted.isSubset(of: names))
+        expect(Self.accepted.isSubset(of: names))
         var reasons: [String: String] = [:]
         let client = try Client()
         for test in Self.cases where Self.notExpressible[test.name] != nil {
@@ -90,7 +90,7 @@ struct ConformanceTests {
                 reasons[test.name] = error.reason
             }
         }
-        #expect(reasons == Self.notExpressible)
+        expectEqual(reasons, Self.notExpressible)
         try await client.firestore.terminate()
     }
 
@@ -100,12 +100,12 @@ struct ConformanceTests {
         try client.calls.make(test)
         try await client.firestore.waitForPendingWrites()
         let writes = client.database.writes
-        #expect(writes.count == 1)
+        expectEqual(writes.count, 1)
         if let request = test.write?.request {
             var expected = try ConformanceMessage.writes(request).map(CanonicalWrite.init)
             // The API has no call that creates a document.
             if test.create != nil { expected[0].precondition = nil }
-            #expect(try writes.map(CanonicalWrite.init) == expected)
+            try expectEqual(writes.map(CanonicalWrite.init), expected)
         }
         try await client.firestore.terminate()
     }
@@ -118,7 +118,7 @@ struct ConformanceTests {
         let sent = try #require(client.database.queries.last)
         if let expected = test.query?.query {
             let wanted = try #require(try ConformanceMessage.query(expected)).withEffectiveOrders
-            #expect(sent.withEffectiveOrders == wanted)
+            expectEqual(sent.withEffectiveOrders, wanted)
         }
         try await client.firestore.terminate()
     }
@@ -134,7 +134,7 @@ struct ConformanceTests {
             exit(0)
         }
         let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(text.contains("Firestore: "), "\(text)")
+        expect(text.contains("Firestore: "), "\(text)")
     }
 
     // MARK: Listening
@@ -193,7 +193,7 @@ struct ConformanceTests {
         }
         // The client has taken every message when it opens the stream again after its end.
         if listen.isError != true { await client.server.waitForCalls(2) }
-        #expect(seen.withLock { $0.snapshots } == expected)
+        expectEqual(seen.withLock { $0.snapshots }, expected)
         registration.remove()
         try await client.firestore.terminate()
     }

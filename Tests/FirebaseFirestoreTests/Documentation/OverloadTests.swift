@@ -1,6 +1,7 @@
 // Which form of a write the compiler picks: in code that can wait the one that waits, never in silence the one that
 // does not.
 
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct OverloadTests {
@@ -19,7 +20,7 @@ import Testing
         let lines = Self.calls.map { "_ = try await \($0)" }.joined(separator: "\n")
         let outcome = try SwiftCompiler().check(
             "import FirebaseFirestore\nfunc f() async throws {\n\(Self.names)\n\(lines)\n}", mode)
-        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
+        expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }
 
     @Test
@@ -27,10 +28,10 @@ import Testing
         let lines = Self.calls.map { "_ = try \($0)" }.joined(separator: "\n")
         let outcome = try SwiftCompiler().check(
             "import FirebaseFirestore\nfunc f() async throws {\n\(Self.names)\n_ = (r, c, b)\n\(lines)\n}")
-        #expect(!outcome.isAccepted)
+        expect(!outcome.isAccepted)
         for (index, call) in Self.calls.enumerated() {
             let errors = outcome.errors(line: 5 + index)
-            #expect(errors.contains("'async' but is not marked with 'await'"), "\(call): \(outcome.diagnostics)")
+            expect(errors.contains("'async' but is not marked with 'await'"), "\(call): \(outcome.diagnostics)")
         }
     }
 
@@ -41,7 +42,7 @@ import Testing
         let lines = Self.calls.joined(separator: "\n")
         let body = isScript ? "\(Self.names)\n\(lines)" : "func f() {\n\(Self.names)\n\(lines)\n}"
         let outcome = try SwiftCompiler().check("import FirebaseFirestore\n\(body)", mode, isScript: isScript)
-        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
+        expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }
 
     @Test
@@ -49,10 +50,10 @@ import Testing
         let lines = Self.calls.map { "_ = try await \($0)" }.joined(separator: "\n")
         let outcome = try SwiftCompiler().check(
             "import FirebaseFirestore\n\(Self.names)\n_ = (r, c, b)\n\(lines)", isScript: true)
-        #expect(!outcome.isAccepted)
+        expect(!outcome.isAccepted)
         let advice = "await the async form in a function or an @main type"
         for (index, call) in Self.calls.enumerated() {
-            #expect(outcome.errors(line: 4 + index).contains(advice), "\(call): \(outcome.diagnostics)")
+            expect(outcome.errors(line: 4 + index).contains(advice), "\(call): \(outcome.diagnostics)")
         }
     }
 
@@ -74,7 +75,7 @@ import Testing
             db.terminate(completion: nil)
             }
             """, mode)
-        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
+        expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }
 
     @Test(arguments: ["FirebaseFirestore", "FirebaseCore", "Firebase"])
@@ -84,6 +85,6 @@ import Testing
             import \(module)
             func f(_ error: any Error) -> (NSError, Date, Data) { (error as NSError, Date(), Data()) }
             """)
-        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
+        expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }
 }

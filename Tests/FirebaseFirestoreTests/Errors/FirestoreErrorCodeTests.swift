@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import Foundation
+import TestSupport
 import Testing
 
 @testable import FirebaseFirestore
@@ -15,8 +16,8 @@ import Testing
     @Test(arguments: StatusCode.allCases)
     func `Codes are gRPC's numbers`(status: StatusCode) {
         let code = FirestoreErrorCode.Code(rawValue: Int(status.rawValue))
-        #expect(code != nil)
-        #expect(FirestoreErrorCode.Code.allCases.count == StatusCode.allCases.count)
+        expect(code != nil)
+        expectEqual(FirestoreErrorCode.Code.allCases.count, StatusCode.allCases.count)
     }
 
     @Test
@@ -38,25 +39,25 @@ import Testing
     @Test
     func `Codes are found through NSError`() {
         let found = error(14) as NSError
-        #expect(FirestoreErrorCode.Code(rawValue: found.code) == .unavailable)
-        #expect(found.code == FirestoreErrorCode.unavailable.rawValue)
-        #expect(found.localizedDescription == "text")
+        expectEqual(FirestoreErrorCode.Code(rawValue: found.code), .unavailable)
+        expectEqual(found.code, FirestoreErrorCode.unavailable.rawValue)
+        expectEqual(found.localizedDescription, "text")
     }
 
     @Test
     func `The struct bridges to an NSError of the domain`() {
         let bridged = FirestoreErrorCode(.aborted) as NSError
-        #expect(bridged.domain == FirestoreErrorDomain)
-        #expect(bridged.code == 10)
+        expectEqual(bridged.domain, FirestoreErrorDomain)
+        expectEqual(bridged.code, 10)
     }
 
     @Test
     func `A printed error says what happened`() {
         let failure = RequestError(.unavailable, "The server 127.0.0.1:1 cannot be reached.").asNSError
-        #expect("\(failure)".contains("The server 127.0.0.1:1 cannot be reached."))
-        #expect(!"\(failure)".contains("(null)"))
-        #expect(failure.localizedDescription == "The server 127.0.0.1:1 cannot be reached.")
-        #expect(failure.localizedFailureReason == "The server 127.0.0.1:1 cannot be reached.")
-        #expect(!"\(FirestoreErrorCode(.aborted) as NSError)".contains("(null)"))
+        expect("\(failure)".contains("The server 127.0.0.1:1 cannot be reached."))
+        expect(!"\(failure)".contains("(null)"))
+        expectEqual(failure.localizedDescription, "The server 127.0.0.1:1 cannot be reached.")
+        expectEqual(failure.localizedFailureReason, "The server 127.0.0.1:1 cannot be reached.")
+        expect(!"\(FirestoreErrorCode(.aborted) as NSError)".contains("(null)"))
     }
 }

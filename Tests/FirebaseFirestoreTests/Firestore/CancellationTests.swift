@@ -5,6 +5,7 @@ import ClientTestSupport
 import DocumentModel
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import FirebaseFirestore
@@ -59,7 +60,7 @@ import Testing
             await expectCancelled(call) { await server.waitForCalls(number + 1) }
             await server.waitForCancellations(number + 1)
         }
-        #expect(firestore.pendingWrites.count == 0)
+        expectEqual(firestore.pendingWrites.count, 0)
         try await firestore.terminate()
     }
 
@@ -70,13 +71,13 @@ import Testing
         await expectCancelled({ try await document.setData(["a": 1]) }) {
             while firestore.pendingWrites.count == 0 { await Task.yield() }
         }
-        #expect(firestore.pendingWrites.count == 0)
+        expectEqual(firestore.pendingWrites.count, 0)
         // These wait for a write that nobody awaits.
         document.setData(["a": 1], completion: nil)
         await expectCancelled({ try await firestore.waitForPendingWrites() }) { await Task.yield() }
         let snapshot = try await document.getDocument()
-        #expect(snapshot.metadata.isFromCache)
-        #expect(snapshot.metadata.hasPendingWrites)
+        expect(snapshot.metadata.isFromCache)
+        expect(snapshot.metadata.hasPendingWrites)
         try await firestore.terminate()
     }
 
@@ -107,7 +108,7 @@ import Testing
         await expectCancelled({ _ = try await firestore.document("e/f").getDocument() }) {
             await server.waitForCalls(2)
         }
-        #expect(server.calls.map(\.method) == [.commit, .getDocument])
+        expectEqual(server.calls.map(\.method), [.commit, .getDocument])
         try await firestore.terminate()
     }
 
@@ -122,7 +123,7 @@ import Testing
                 return nil
             }
         }) { await server.waitForCalls(2) }
-        #expect(server.calls.count < 5)
+        expect(server.calls.count < 5)
         try await firestore.terminate()
     }
 
@@ -141,7 +142,7 @@ import Testing
                 try await call()
             }) {}
         }
-        #expect(server.calls.isEmpty)
+        expect(server.calls.isEmpty)
         try await firestore.terminate()
     }
 }

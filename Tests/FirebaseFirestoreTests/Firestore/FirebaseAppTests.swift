@@ -20,16 +20,16 @@ import Testing
     @Test
     func `An app is found by its name until it is deleted`() async {
         let name = "app-\(UUID().uuidString)"
-        #expect(FirebaseApp.app(name: name) == nil)
+        expectNil(FirebaseApp.app(name: name))
         FirebaseApp.configure(name: name, options: options("p"))
-        #expect(FirebaseApp.app(name: name)?.options.projectID == "p")
-        #expect(FirebaseApp.allApps?[name] != nil)
-        #expect(
-            FirebaseApp.register(name: name, options: options("p")) == "App named \(name) has already been configured.")
+        expectEqual(FirebaseApp.app(name: name)?.options.projectID, "p")
+        expect(FirebaseApp.allApps?[name] != nil)
+        expectEqual(
+            FirebaseApp.register(name: name, options: options("p")), "App named \(name) has already been configured.")
         let app = FirebaseApp.app(name: name)!
-        #expect(await app.delete())
-        #expect(FirebaseApp.app(name: name) == nil)
-        #expect(await !app.delete())
+        await expect(app.delete())
+        expectNil(FirebaseApp.app(name: name))
+        await expect(!app.delete())
     }
 
     @Test
@@ -39,12 +39,12 @@ import Testing
         FirebaseApp.configure(name: name, options: given)
         given.projectID = "after"
         FirebaseApp.app(name: name)!.options.projectID = "changed"
-        #expect(FirebaseApp.app(name: name)?.options.projectID == "before")
+        expectEqual(FirebaseApp.app(name: name)?.options.projectID, "before")
     }
 
     @Test
     func `An empty name is refused`() {
-        #expect(FirebaseApp.register(name: "", options: options("p")) == "App name cannot be empty")
+        expectEqual(FirebaseApp.register(name: "", options: options("p")), "App name cannot be empty")
     }
 
     @Test
@@ -57,11 +57,11 @@ import Testing
         func project(_ environment: [String: String], _ paths: [String]) -> String? {
             DefaultOptions(environment: environment, propertyListPaths: paths).resolve().projectID
         }
-        #expect(project([:], [path]) == "listed")
-        #expect(project(["GCLOUD_PROJECT": "e"], [path]) == "e")
-        #expect(project(["GCLOUD_PROJECT": "e", "HEARTH_PROJECT": "h"], []) == "h")
-        #expect(project(["HEARTH_PROJECT": ""], ["/nowhere"]) == DefaultOptions.fallbackProjectID)
-        #expect(FirebaseOptions(contentsOfFile: path)?.apiKey == "k")
+        expectEqual(project([:], [path]), "listed")
+        expectEqual(project(["GCLOUD_PROJECT": "e"], [path]), "e")
+        expectEqual(project(["GCLOUD_PROJECT": "e", "HEARTH_PROJECT": "h"], []), "h")
+        expectEqual(project(["HEARTH_PROJECT": ""], ["/nowhere"]), DefaultOptions.fallbackProjectID)
+        expectEqual(FirebaseOptions(contentsOfFile: path)?.apiKey, "k")
     }
 
     @Test
@@ -70,12 +70,12 @@ import Testing
         FirebaseApp.configure(name: name, options: options("p"))
         let app = FirebaseApp.app(name: name)!
         let firestore = Firestore.firestore(app: app)
-        #expect(firestore === Firestore.firestore(app: app))
-        #expect(firestore === Firestore.firestore(app: app, database: "(default)"))
-        #expect(firestore !== Firestore.firestore(app: app, database: "other"))
-        #expect(firestore.app === app)
+        expect(firestore === Firestore.firestore(app: app))
+        expect(firestore === Firestore.firestore(app: app, database: "(default)"))
+        expect(firestore !== Firestore.firestore(app: app, database: "other"))
+        expect(firestore.app === app)
         await app.delete()
-        #expect(firestore !== Firestore.firestore(app: app))
+        expect(firestore !== Firestore.firestore(app: app))
     }
 
     @Test
@@ -88,21 +88,21 @@ import Testing
                 try await Firestore.firestore(app: app, database: database).terminate()
             }
         }
-        #expect(app.deletionActionCount == 2)
+        expectEqual(app.deletionActionCount, 2)
         let last = Firestore.firestore(app: app)
         await app.delete()
-        #expect(last !== Firestore.firestore(app: app), "the last one is ended with the app")
+        expect(last !== Firestore.firestore(app: app), "the last one is ended with the app")
     }
 
     @Test
     func `The default options are those that configure() takes`() {
-        #expect(FirebaseOptions.defaultOptions() == DefaultOptions.ofThisProcess.resolve())
-        #expect(FirebaseOptions.defaultOptions()?.projectID?.isEmpty == false)
+        expectEqual(FirebaseOptions.defaultOptions(), DefaultOptions.ofThisProcess.resolve())
+        expectEqual(FirebaseOptions.defaultOptions()?.projectID?.isEmpty, false)
     }
 
     @Test
     func `The version is that of the changelog's newest release or of the one to come`() {
-        #expect(FirebaseVersion().split(separator: ".").compactMap { Int($0) }.count == 3)
+        expectEqual(FirebaseVersion().split(separator: ".").compactMap { Int($0) }.count, 3)
     }
 }
 
@@ -120,8 +120,8 @@ import Testing
         }
         FirebaseConfiguration.shared.setLoggerLevel(level)
         for level in FirebaseLoggerLevel.allCases { FirebaseLog.write(level, "FirebaseLogTests") }
-        #expect(written.withLock { $0 } == FirebaseLoggerLevel.allCases.filter { $0 <= level })
-        #expect(FirebaseLoggerLevel.min == .error && FirebaseLoggerLevel.max == .debug)
+        expectEqual(written.withLock { $0 }, FirebaseLoggerLevel.allCases.filter { $0 <= level })
+        expect(FirebaseLoggerLevel.min == .error && FirebaseLoggerLevel.max == .debug)
     }
 
     @Test
@@ -142,8 +142,9 @@ import Testing
         firestore.batch().setData([:], forDocument: document).deleteDocument(firestore.document("a/b")).commit(
             completion: nil)
         try await eventually("both are in the log") { written.withLock { $0.count } >= 2 }
-        #expect(
-            written.withLock { $0 } == [
+        expectEqual(
+            written.withLock { $0 },
+            [
                 "A write of books/\(id) failed: Missing or insufficient permissions. (PERMISSION_DENIED)",
                 "A write of books/\(id) and 1 more failed: Missing or insufficient permissions. (PERMISSION_DENIED)",
             ])
@@ -160,8 +161,8 @@ import Testing
         defer { FirebaseLog.setSink(nil) }
         let firestore = TestFirestore.make(host: "http://127.0.0.1:8080")
         firestore.document("books/\(id)").setData([:], completion: nil)
-        #expect(written.withLock { $0 }.count == 1)
-        #expect(written.withLock { $0 }.first?.contains("not an address of the form HOST:PORT") ?? false)
+        expectEqual(written.withLock { $0 }.count, 1)
+        expect(written.withLock { $0 }.first?.contains("not an address of the form HOST:PORT") ?? false)
         try await firestore.terminate()
     }
 
@@ -169,8 +170,8 @@ import Testing
     func `enableLogging switches between everything and troubles`() {
         defer { Firestore.enableLogging(false) }
         Firestore.enableLogging(true)
-        #expect(FirebaseLog.level == .debug)
+        expectEqual(FirebaseLog.level, .debug)
         Firestore.enableLogging(false)
-        #expect(FirebaseLog.level == .notice)
+        expectEqual(FirebaseLog.level, .notice)
     }
 }

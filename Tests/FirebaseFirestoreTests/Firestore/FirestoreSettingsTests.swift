@@ -1,6 +1,7 @@
 // Settings: defaults, copies, equality and rules.
 
 import Foundation
+import TestSupport
 import Testing
 
 @testable import FirebaseFirestore
@@ -9,18 +10,18 @@ import Testing
     @Test
     func `The defaults are the SDK's, the host comes from the environment`() {
         let settings = FirestoreSettings(environment: [:])
-        #expect(settings.host == "127.0.0.1:8080")
-        #expect(settings.isSSLEnabled)
-        #expect(settings.isPersistenceEnabled)
-        #expect(settings.cacheSizeBytes == 104_857_600)
-        #expect(settings.dispatchQueue.label == DispatchQueue.main.label)
-        #expect(settings == FirestoreSettings(environment: [:]))
-        #expect(FirestoreSettings(environment: ["FIRESTORE_EMULATOR_HOST": "h:1"]).host == "h:1")
-        #expect(
-            FirestoreSettings(environment: ["FIRESTORE_EMULATOR_HOST": "h:1", "HEARTH_ADDRESS": "g:2"]).host == "g:2")
-        #expect(FirestoreSettings(environment: ["HEARTH_DATA": "/a b/c"]).host == "file:///a%20b/c")
-        #expect(FirestoreSettings(environment: ["HEARTH_DATA": "file::memory:"]).host == "file::memory:")
-        #expect(FirestoreSettings(environment: ["HEARTH_DATA": "/a", "HEARTH_ADDRESS": "g:2"]).host == "g:2")
+        expectEqual(settings.host, "127.0.0.1:8080")
+        expect(settings.isSSLEnabled)
+        expect(settings.isPersistenceEnabled)
+        expectEqual(settings.cacheSizeBytes, 104_857_600)
+        expectEqual(settings.dispatchQueue.label, DispatchQueue.main.label)
+        expectEqual(settings, FirestoreSettings(environment: [:]))
+        expectEqual(FirestoreSettings(environment: ["FIRESTORE_EMULATOR_HOST": "h:1"]).host, "h:1")
+        expectEqual(
+            FirestoreSettings(environment: ["FIRESTORE_EMULATOR_HOST": "h:1", "HEARTH_ADDRESS": "g:2"]).host, "g:2")
+        expectEqual(FirestoreSettings(environment: ["HEARTH_DATA": "/a b/c"]).host, "file:///a%20b/c")
+        expectEqual(FirestoreSettings(environment: ["HEARTH_DATA": "file::memory:"]).host, "file::memory:")
+        expectEqual(FirestoreSettings(environment: ["HEARTH_DATA": "/a", "HEARTH_ADDRESS": "g:2"]).host, "g:2")
     }
 
     @Test
@@ -29,48 +30,48 @@ import Testing
         settings.host = "h:1"
         settings.cacheSizeBytes = FirestoreCacheSizeUnlimited
         let copy = settings.copy() as! FirestoreSettings
-        #expect(copy == settings)
+        expectEqual(copy, settings)
         copy.host = "g:1"
-        #expect(copy != settings)
-        #expect(settings.host == "h:1")
+        expect(copy != settings)
+        expectEqual(settings.host, "h:1")
     }
 
     @Test
     func `A token provider belongs to the settings and their copies`() async throws {
         let settings = FirestoreSettings(environment: [:])
-        #expect(settings.tokenProvider == nil)
+        expectNil(settings.tokenProvider)
         settings.tokenProvider = { $0 ? "new" : "old" }
         let copy = settings.copy() as! FirestoreSettings
-        #expect(copy == settings)
-        #expect(try await copy.tokenProvider?(true) == "new")
+        expectEqual(copy, settings)
+        try await expectEqual(copy.tokenProvider?(true), "new")
         copy.tokenProvider = { _ in "other" }
-        #expect(copy != settings)
+        expect(copy != settings)
         copy.tokenProvider = nil
-        #expect(copy == FirestoreSettings(environment: [:]))
+        expectEqual(copy, FirestoreSettings(environment: [:]))
     }
 
     @Test
     func `Cache settings compare by value`() {
-        #expect(PersistentCacheSettings() == PersistentCacheSettings(sizeBytes: 104_857_600))
-        #expect(PersistentCacheSettings(sizeBytes: 1_048_576) != PersistentCacheSettings())
-        #expect(MemoryCacheSettings() == MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings()))
-        #expect(MemoryCacheSettings() != MemoryCacheSettings(garbageCollectorSettings: MemoryEagerGCSetting()))
+        expectEqual(PersistentCacheSettings(), PersistentCacheSettings(sizeBytes: 104_857_600))
+        expect(PersistentCacheSettings(sizeBytes: 1_048_576) != PersistentCacheSettings())
+        expectEqual(MemoryCacheSettings(), MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings()))
+        expect(MemoryCacheSettings() != MemoryCacheSettings(garbageCollectorSettings: MemoryEagerGCSetting()))
     }
 
     @Test
     func `The two ways to describe the cache cannot be mixed`() {
         let settings = FirestoreSettings(environment: [:])
         settings.cacheSettings = MemoryCacheSettings()
-        #expect(settings.violation == nil)
+        expectNil(settings.violation)
         settings.isPersistenceEnabled = true
-        #expect(settings.violation != nil)
+        expect(settings.violation != nil)
     }
 
     @Test(arguments: [
         (Int64(1_048_576), true), (-1, true), (1_048_575, false), (0, false), (-2, false),
     ])
     func `A cache holds at least 1 MiB or is unlimited`(size: Int64, isAllowed: Bool) {
-        #expect((CacheSize.violation(of: size) == nil) == isAllowed)
+        expectEqual(CacheSize.violation(of: size) == nil, isAllowed)
     }
 
     @Test
@@ -78,12 +79,12 @@ import Testing
         let firestore = TestFirestore.detached()
         let settings = firestore.settings
         settings.host = "h:1"
-        #expect(firestore.settings.host != "h:1")
+        expect(firestore.settings.host != "h:1")
         firestore.settings = settings
         settings.host = "later:1"
-        #expect(firestore.settings.host == "h:1")
+        expectEqual(firestore.settings.host, "h:1")
         firestore.useEmulator(withHost: "::1", port: 9)
-        #expect(firestore.settings.host == "[::1]:9")
-        #expect(!firestore.settings.isSSLEnabled)
+        expectEqual(firestore.settings.host, "[::1]:9")
+        expect(!firestore.settings.isSSLEnabled)
     }
 }

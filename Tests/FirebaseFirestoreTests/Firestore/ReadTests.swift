@@ -32,22 +32,22 @@ import Testing
         ])
         let snapshot = try await book.getDocument()
         let data = try #require(snapshot.data())
-        #expect(snapshot.exists)
-        #expect(data["i"] as? Int64 == 5)
-        #expect(data["i"] is NSNumber)
-        #expect(data["d"] as? Double == 1.5)
-        #expect(data["b"] as? Bool == true)
-        #expect(data["n"] is NSNull)
-        #expect(data["t"] as? Timestamp == Timestamp(seconds: 7, nanoseconds: 0))
-        #expect(data["a"] as? [Int] == [1, 2])
-        #expect(snapshot.get("m.k") as? String == "v")
-        #expect(snapshot["s"] as? String == "x")
-        #expect(snapshot.get(FieldPath(["m", "k"])) as? String == "v")
-        #expect(snapshot.get("nothing") == nil)
-        #expect(data["r"] as? DocumentReference == books.document("b2"))
-        #expect(data["g"] as? GeoPoint == GeoPoint(latitude: 1, longitude: 2))
-        #expect(data["y"] as? Data == Data([1, 2]))
-        #expect(!snapshot.metadata.isFromCache)
+        expect(snapshot.exists)
+        expect(data["i"] as? Int64 == 5)
+        expect(data["i"] is NSNumber)
+        expect(data["d"] as? Double == 1.5)
+        expect(data["b"] as? Bool == true)
+        expect(data["n"] is NSNull)
+        expect(data["t"] as? Timestamp == Timestamp(seconds: 7, nanoseconds: 0))
+        expect(data["a"] as? [Int] == [1, 2])
+        expect(snapshot.get("m.k") as? String == "v")
+        expect(snapshot["s"] as? String == "x")
+        expect(snapshot.get(FieldPath(["m", "k"])) as? String == "v")
+        expectNil(snapshot.get("nothing"))
+        expect(data["r"] as? DocumentReference == books.document("b2"))
+        expect(data["g"] as? GeoPoint == GeoPoint(latitude: 1, longitude: 2))
+        expect(data["y"] as? Data == Data([1, 2]))
+        expect(!snapshot.metadata.isFromCache)
         try await firestore.terminate()
     }
 
@@ -59,19 +59,19 @@ import Testing
             try await book.setData(["title": title])
             snapshots.append(try await book.getDocument())
         }
-        #expect(snapshots[0] == snapshots[2] && snapshots[0] != snapshots[1])
-        #expect(snapshots[0].hash == snapshots[2].hash)
-        #expect(Set(snapshots).count == 2)
+        expect(snapshots[0] == snapshots[2] && snapshots[0] != snapshots[1])
+        expectEqual(snapshots[0].hash, snapshots[2].hash)
+        expectEqual(Set(snapshots).count, 2)
         try await firestore.terminate()
     }
 
     @Test
     func `A missing document is a snapshot that does not exist, and decodes only as an optional`() async throws {
         let snapshot = try await books.document("none").getDocument()
-        #expect(!snapshot.exists)
-        #expect(snapshot.data() == nil)
-        #expect(snapshot.get("a") == nil)
-        #expect(try snapshot.data(as: Book?.self) == nil)
+        expect(!snapshot.exists)
+        expectNil(snapshot.data())
+        expectNil(snapshot.get("a"))
+        try expectNil(snapshot.data(as: Book?.self))
         #expect(throws: DecodingError.self) { try snapshot.data(as: Book.self) }
         try await firestore.terminate()
     }
@@ -80,13 +80,13 @@ import Testing
     func `Codable values come back with their id, in every form of the call`() async throws {
         try await books.document("b1").setData(["title": "Ulysses", "pages": 730])
         let book = try await books.document("b1").getDocument(as: Book.self)
-        #expect(book == Book(id: "b1", title: "Ulysses", pages: 730))
+        expectEqual(book, Book(id: "b1", title: "Ulysses", pages: 730))
         let reference = books.document("b1")
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<Book, any Error>, Never>) in
             reference.getDocument(as: Book.self) { continuation.resume(returning: $0) }
         }
-        #expect(try result.get().id == "b1")
+        try expectEqual(result.get().id, "b1")
         await #expect(throws: DecodingError.self) {
             _ = try await self.books.document("none").getDocument(as: Book.self)
         }
@@ -97,16 +97,16 @@ import Testing
     func `A query gives its documents in order, all of them added`() async throws {
         for id in ["b", "a", "c"] { try await books.document(id).setData(["title": id, "pages": 1]) }
         let found = try await books.getDocuments()
-        #expect(found.documents.map(\.documentID) == ["a", "b", "c"])
-        #expect(found.count == 3)
-        #expect(!found.isEmpty)
-        #expect(found.documentChanges.map(\.type) == [.added, .added, .added])
-        #expect(found.documentChanges.map(\.newIndex) == [0, 1, 2])
-        #expect(found.documentChanges[0].oldIndex == UInt(NSNotFound))
+        expectEqual(found.documents.map(\.documentID), ["a", "b", "c"])
+        expectEqual(found.count, 3)
+        expect(!found.isEmpty)
+        expectEqual(found.documentChanges.map(\.type), [.added, .added, .added])
+        expectEqual(found.documentChanges.map(\.newIndex), [0, 1, 2])
+        expectEqual(found.documentChanges[0].oldIndex, UInt(NSNotFound))
         let books = try found.documents.map { try $0.data(as: Book.self) }
-        #expect(books.map(\.title) == ["a", "b", "c"])
+        expectEqual(books.map(\.title), ["a", "b", "c"])
         let other = try await self.books.getDocuments()
-        #expect(other == found)
+        expectEqual(other, found)
         try await firestore.terminate()
     }
 
@@ -115,8 +115,8 @@ import Testing
         for id in ["a", "b"] { try await books.document(id).setData(["title": id]) }
         // The scripted server answers in name order, as if that were the reversed order.
         let found = try await books.order(by: "title").limit(toLast: 2).getDocuments()
-        #expect(found.documents.map(\.documentID) == ["b", "a"])
-        #expect(scripted.database.queries[0].orderBy.map(\.direction) == [.descending, .descending])
+        expectEqual(found.documents.map(\.documentID), ["b", "a"])
+        expectEqual(scripted.database.queries[0].orderBy.map(\.direction), [.descending, .descending])
         try await firestore.terminate()
     }
 
@@ -128,8 +128,8 @@ import Testing
         } catch FirestoreErrorCode.unavailable {
         }
         let found = try await books.getDocuments(source: .cache)
-        #expect(found.isEmpty)
-        #expect(scripted.server.calls.isEmpty)
+        expect(found.isEmpty)
+        expect(scripted.server.calls.isEmpty)
     }
 
     @Test
@@ -143,8 +143,8 @@ import Testing
         } catch FirestoreErrorCode.unavailable {
         }
         let found = try await books.getDocuments()
-        #expect(found.isEmpty)
-        #expect(found.metadata.isFromCache)
+        expect(found.isEmpty)
+        expect(found.metadata.isFromCache)
         try await firestore.terminate()
     }
 
@@ -154,8 +154,8 @@ import Testing
         try await firestore.disableNetwork()
         for source in [FirestoreSource.default, .cache] {
             let cached = try await books.document("b1").getDocument(source: source)
-            #expect(cached.get("title") as? String == "x")
-            #expect(cached.metadata.isFromCache)
+            expect(cached.get("title") as? String == "x")
+            expect(cached.metadata.isFromCache)
         }
         do {
             _ = try await books.document("b1").getDocument(source: .server)
@@ -164,8 +164,8 @@ import Testing
         }
         try await firestore.enableNetwork()
         let snapshot = try await books.document("b1").getDocument()
-        #expect(snapshot.exists)
-        #expect(!snapshot.metadata.isFromCache)
+        expect(snapshot.exists)
+        expect(!snapshot.metadata.isFromCache)
         try await firestore.terminate()
     }
 
@@ -179,17 +179,17 @@ import Testing
             Issue.record("no error")
         } catch FirestoreErrorCode.invalidArgument {
         }
-        #expect(scripted.server.calls.isEmpty)
+        expect(scripted.server.calls.isEmpty)
     }
 
     @Test
     func `Totals do not wait for pending writes while the network is disabled`() async throws {
         try await firestore.disableNetwork()
         books.document("b1").setData(["title": "x"], completion: nil)
-        #expect(firestore.pendingWrites.count == 1)
+        expectEqual(firestore.pendingWrites.count, 1)
         let hasBegun = Mutex(false)
         firestore.afterPendingWrites(in: ReadScope(collection: "books"), nil) { hasBegun.withLock { $0 = true } }
-        #expect(hasBegun.withLock { $0 })
+        expect(hasBegun.withLock { $0 })
         do {
             _ = try await books.count.getAggregation(source: .server)
             Issue.record("no error")
@@ -209,7 +209,7 @@ import Testing
         }
         try await firestore.terminate()
         try await firestore.clearPersistence()
-        #expect(Firestore.firestore(app: app) !== firestore)
+        expect(Firestore.firestore(app: app) !== firestore)
     }
 
     @Test
@@ -224,15 +224,15 @@ import Testing
         let firestore = TestFirestore.make(host: server.address)
         let (kept, gone) = (firestore.document("books/b1"), firestore.document("books/b2"))
         for reference in [kept, gone] { try await reference.setData(["title": "x"]) }
-        #expect(try await firestore.collection("books").getDocuments().count == 2)
-        #expect(try await kept.getDocument().exists)
-        #expect(try await kept.getDocument(source: .cache).exists)
+        try await expectEqual(firestore.collection("books").getDocuments().count, 2)
+        try await expect(kept.getDocument().exists)
+        try await expect(kept.getDocument(source: .cache).exists)
         database.remove(gone.name)
-        #expect(try await !gone.getDocument().exists)
-        #expect(try await !gone.getDocument(source: .cache).exists)
+        try await expect(!gone.getDocument().exists)
+        try await expect(!gone.getDocument(source: .cache).exists)
         // Nothing is cached of it any more.
-        #expect(try await !gone.getDocument().exists)
-        #expect(server.calls.count { $0.method == .batchGetDocuments } == 2)
+        try await expect(!gone.getDocument().exists)
+        expectEqual(server.calls.count { $0.method == .batchGetDocuments }, 2)
         try await firestore.terminate()
     }
 
@@ -252,17 +252,17 @@ import Testing
         try await document.setData(["title": "x"])
         // The cache in memory keeps what a listener has.
         let listener = document.addSnapshotListener { _, _ in }
-        #expect(try await document.getDocument().exists)
+        try await expect(document.getDocument().exists)
         isSilent.withLock { $0 = true }
         let found = try await document.getDocument()
-        #expect(found.exists && found.metadata.isFromCache)
-        #expect(try await all.getDocuments().metadata.isFromCache)
+        expect(found.exists && found.metadata.isFromCache)
+        try await expect(all.getDocuments().metadata.isFromCache)
         let missing = await #expect(throws: NSError.self) {
             _ = try await firestore.document("books/other").getDocument()
         }
-        #expect(missing?.code == FirestoreErrorCode.Code.unavailable.rawValue)
+        expectEqual(missing?.code, FirestoreErrorCode.Code.unavailable.rawValue)
         let late = await #expect(throws: NSError.self) { _ = try await document.getDocument(source: .server) }
-        #expect(late?.code == FirestoreErrorCode.Code.deadlineExceeded.rawValue)
+        expectEqual(late?.code, FirestoreErrorCode.Code.deadlineExceeded.rawValue)
         listener.remove()
         try await firestore.terminate()
     }
@@ -279,12 +279,12 @@ import Testing
         firestore.settings = settings
         try await books.document("b1").setData(["title": "x"])
         firestore.terminate(completion: nil)
-        #expect(Firestore.firestore(app: app) !== firestore)
+        expect(Firestore.firestore(app: app) !== firestore)
         let error = await withCheckedContinuation { (continuation: CheckedContinuation<NSError?, Never>) in
             firestore.clearPersistence { continuation.resume(returning: $0 as NSError?) }
         }
-        #expect(error == nil)
-        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "cache")))
+        expectNil(error)
+        expect(!FileManager.default.fileExists(atPath: directory.path(of: "cache")))
         // The end is one, however often it is asked for.
         firestore.terminate(completion: nil)
         try await firestore.terminate()

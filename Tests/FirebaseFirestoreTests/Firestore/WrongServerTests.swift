@@ -4,6 +4,7 @@ import Basics
 import DocumentModel
 import Foundation
 import HearthClient
+import TestSupport
 import Testing
 
 @testable import FirebaseFirestore
@@ -34,28 +35,28 @@ import Testing
     func `Servers of other protocols are named`(name: String, bytes: [UInt8]) async throws {
         let server = RawServer(.says(bytes))
         let error = try await errorOfRead(from: server.address)
-        #expect(error.code == .unavailable)
+        expectEqual(error.code, .unavailable)
         let words = "\(server.address) replied in \(name): it is not a Hearth server"
-        #expect(error.message.contains(words))
+        expect(error.message.contains(words))
     }
 
     @Test
     func `The errors for a server of an unknown protocol and for one that closes name the address`() async throws {
         let garbage = RawServer(.says(Array("220 mail.example ESMTP ready\r\n".utf8)))
         let words = "\(garbage.address) does not speak the Hearth protocol"
-        #expect(try await errorOfRead(from: garbage.address).message.contains(words))
+        try await expect(errorOfRead(from: garbage.address).message.contains(words))
         let closing = RawServer(.closes)
         let error = try await errorOfRead(from: closing.address)
-        #expect(error.code == .unavailable)
-        #expect(error.message.hasPrefix("The server \(closing.address) cannot be reached: "))
+        expectEqual(error.code, .unavailable)
+        expect(error.message.hasPrefix("The server \(closing.address) cannot be reached: "))
     }
 
     @Test
     func `A silent port ends the wait for an answer`() async throws {
         let server = RawServer(.silent)
         let error = try await errorOfRead(from: server.address, connectTimeout: .seconds(2))
-        #expect(error.code == .unavailable)
-        #expect(error.message.contains("\(server.address) accepted the connection but did not reply within 2000 ms"))
+        expectEqual(error.code, .unavailable)
+        expect(error.message.contains("\(server.address) accepted the connection but did not reply within 2000 ms"))
     }
 
     @Test
@@ -72,10 +73,10 @@ import Testing
             Issue.record("no error")
         } catch {
             let text = "\(error)"
-            #expect(text.contains("The server \(server.address) cannot be reached"))
-            #expect(text.contains("replied in HTTP/1"))
-            #expect(text.contains("set another one: settings.host"))
-            #expect(!text.contains("(null)"))
+            expect(text.contains("The server \(server.address) cannot be reached"))
+            expect(text.contains("replied in HTTP/1"))
+            expect(text.contains("set another one: settings.host"))
+            expect(!text.contains("(null)"))
         }
         try await firestore.terminate()
     }

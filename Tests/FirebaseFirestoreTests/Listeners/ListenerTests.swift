@@ -35,7 +35,7 @@ struct ListenerTests {
     private func stop(_ process: HearthProcess, _ signal: Int32 = SIGTERM) {
         process.signal(signal)
         process.waitForEnd()
-        if signal == SIGTERM { #expect(process.status == 0) }
+        if signal == SIGTERM { expectEqual(process.status, 0) }
     }
 
     private func firestore(_ port: Int) -> Firestore {
@@ -49,7 +49,7 @@ struct ListenerTests {
         let reference = firestore.document("c/d")
         let calls = Calls<Int?>()
         let registration = reference.addSnapshotListener { snapshot, error in
-            #expect(error == nil)
+            expectNil(error)
             calls.append(snapshot?.get("n") as? Int)
         }
         try await eventually("the first snapshot") { calls.all == [nil] }
@@ -65,9 +65,9 @@ struct ListenerTests {
         let other = Calls<Int?>()
         reference.addSnapshotListener { snapshot, _ in other.append(snapshot?.get("n") as? Int) }
         try await eventually("another listener") { other.all == [3] }
-        #expect(calls.all.count == 4)
+        expectEqual(calls.all.count, 4)
         try await firestore.terminate()
-        #expect(database.stop())
+        expect(database.stop())
     }
 
     @Test(arguments: TestBackend.allCases)
@@ -119,13 +119,13 @@ struct ListenerTests {
         // Its last calls of the program.
         firestore.settings.dispatchQueue.sync {}
         let all = log.all
-        #expect(all.count { $0.hasPrefix("victim") } == 1)
-        #expect(all.count { $0.hasPrefix("first") } == 1)
-        #expect(all.count { $0 == "written true" } == 1)
-        #expect(all.count { $0 == "second 1" } == 1)
-        #expect(!all.contains("second 2"))
-        #expect(all.count { $0 == "sync" } == 1)
-        #expect(database.stop())
+        expectEqual(all.count { $0.hasPrefix("victim") }, 1)
+        expectEqual(all.count { $0.hasPrefix("first") }, 1)
+        expectEqual(all.count { $0 == "written true" }, 1)
+        expectEqual(all.count { $0 == "second 1" }, 1)
+        expect(!all.contains("second 2"))
+        expectEqual(all.count { $0 == "sync" }, 1)
+        expect(database.stop())
     }
 
     @Test
@@ -155,7 +155,7 @@ struct ListenerTests {
             }
             try await firestore.enableNetwork()
             try await firestore.waitForPendingWrites()
-            #expect(try await firestore.collection("c").getDocuments(source: .server).count == 8 * (round + 1))
+            try await expectEqual(firestore.collection("c").getDocuments(source: .server).count, 8 * (round + 1))
             await withTaskGroup(of: Void.self) { group in
                 for number in 0..<10 {
                     group.addTask {
@@ -166,9 +166,9 @@ struct ListenerTests {
                     }
                 }
             }
-            #expect(!FileManager.default.fileExists(atPath: cache))
+            expect(!FileManager.default.fileExists(atPath: cache))
         }
-        #expect(database.stop())
+        expect(database.stop())
     }
 
     @Test
@@ -181,7 +181,7 @@ struct ListenerTests {
         let ids = Calls<[String]>()
         let changes = Calls<[String]>()
         collection.order(by: "n").limit(to: 2).addSnapshotListener { snapshot, error in
-            #expect(error == nil)
+            expectNil(error)
             guard let snapshot else { return }
             // Before the documents, which the test waits for.
             changes.append(
@@ -191,13 +191,13 @@ struct ListenerTests {
         try await eventually("the first snapshot") { ids.last == ["a", "b"] }
         try await collection.document("b").delete()
         try await eventually("the next one takes the place") { ids.last == ["a", "c"] }
-        #expect(changes.last == ["removed b", "added c"])
+        expectEqual(changes.last, ["removed b", "added c"])
         stop(server, SIGKILL)
         let restarted = try start(port: port)
         _ = try self.port(of: restarted)
         try await collection.document("0").setData(["n": "0"])
         try await eventually("the listener continues") { ids.last == ["0", "a"] }
-        #expect(ids.all == [["a", "b"], ["a", "c"], ["0", "a"]], "nothing is lost, nothing comes twice")
+        expectEqual(ids.all, [["a", "b"], ["a", "c"], ["0", "a"]], "nothing is lost, nothing comes twice")
         try await firestore.terminate()
         stop(restarted)
     }
@@ -222,7 +222,7 @@ struct ListenerTests {
         try await eventually("the first agreement of the other") { !discarded.all.isEmpty }
         try await collection.document("d5").setData(["n": 5])
         try await eventually("the listener, then the agreement") { agreements.last == 2 }
-        #expect(last.last == ["d4", "d5"])
+        expectEqual(last.last, ["d4", "d5"])
         try await eventually("the agreement of the other") { discarded.last == 2 }
         sync.remove()
 
@@ -232,7 +232,7 @@ struct ListenerTests {
             if seen.count == 1 { try await collection.document("d6").setData(["n": 6]) }
             if seen.count == 2 { break }
         }
-        #expect(seen == [2, 3])
+        expectEqual(seen, [2, 3])
 
         let fromCache = Calls<Bool>()
         collection.addSnapshotListener(options: SnapshotListenOptions().withSource(.cache)) { snapshot, _ in
@@ -240,6 +240,6 @@ struct ListenerTests {
         }
         try await eventually("an empty snapshot of the cache") { fromCache.all == [true] }
         try await firestore.terminate()
-        #expect(database.stop())
+        expect(database.stop())
     }
 }

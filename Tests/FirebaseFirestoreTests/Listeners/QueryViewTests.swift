@@ -44,15 +44,15 @@ struct QueryViewTests {
                 model[id] = isDeleted ? nil : number
             }
             for change in view.apply(changes) {
-                if let oldIndex = change.oldIndex { #expect(replayed.remove(at: oldIndex) == change.row.id) }
+                if let oldIndex = change.oldIndex { expectEqual(replayed.remove(at: oldIndex), change.row.id) }
                 if let newIndex = change.newIndex { replayed.insert(change.row.id, at: newIndex) }
             }
             let ids = model.sorted { left, right in
                 let isBefore = left.value == right.value ? "d\(left.key)" < "d\(right.key)" : left.value < right.value
                 return isDescending ? !isBefore : isBefore
             }.map { "d\($0.key)" }
-            #expect(view.rows.map(\.id) == ids, "seed \(seed)")
-            #expect(replayed == ids, "seed \(seed)")
+            expectEqual(view.rows.map(\.id), ids, "seed \(seed)")
+            expectEqual(replayed, ids, "seed \(seed)")
         }
     }
 
@@ -60,15 +60,15 @@ struct QueryViewTests {
     func `Removed, then added, then modified documents, each in the query's order`() {
         var view = QueryView(orders: firestore.collection("c").order(by: "n").definition.effectiveOrders)
         let first = view.apply([name(1): document(1, 1), name(2): document(2, 1), name(3): document(3, 1)])
-        #expect(first.map(\.newIndex) == [0, 1, 2])
+        expectEqual(first.map(\.newIndex), [0, 1, 2])
         let changes: [UTF8Text: VisibleDocument?] = [
             name(3): document(0, 2), name(1): VisibleDocument?.none, name(5): document(9, 2), name(4): document(8, 2),
         ]
         let next = view.apply(changes)
-        #expect(next.map(\.type) == [.removed, .added, .added, .modified])
-        #expect(next.map(\.row.id) == ["d1", "d4", "d5", "d3"])
-        #expect(next.map(\.oldIndex) == [0, nil, nil, 1])
-        #expect(next.map(\.newIndex) == [nil, 2, 3, 0])
+        expectEqual(next.map(\.type), [.removed, .added, .added, .modified])
+        expectEqual(next.map(\.row.id), ["d1", "d4", "d5", "d3"])
+        expectEqual(next.map(\.oldIndex), [0, nil, nil, 1])
+        expectEqual(next.map(\.newIndex), [nil, 2, 3, 0])
     }
 
     @Test
@@ -76,14 +76,14 @@ struct QueryViewTests {
         var view = QueryView(orders: firestore.collection("c").order(by: "n").definition.effectiveOrders)
         var pending = document(1, 1)
         pending.hasPendingWrites = true
-        #expect(view.apply([name(1): pending]).map(\.type) == [.added])
-        #expect(view.hasPendingWrites)
+        expectEqual(view.apply([name(1): pending]).map(\.type), [.added])
+        expect(view.hasPendingWrites)
         let acknowledged = view.apply([name(1): document(1, 2)])
-        #expect(acknowledged.map(\.isMetadata) == [true])
-        #expect(!view.hasPendingWrites)
-        #expect(view.apply([name(1): document(1, 3)]).isEmpty)
-        #expect(view.document(name(1))?.updateTime.seconds == 3)
-        #expect(view.apply([name(1): document(2, 4)]).map(\.isMetadata) == [false])
+        expectEqual(acknowledged.map(\.isMetadata), [true])
+        expect(!view.hasPendingWrites)
+        expect(view.apply([name(1): document(1, 3)]).isEmpty)
+        expectEqual(view.document(name(1))?.updateTime.seconds, 3)
+        expectEqual(view.apply([name(1): document(2, 4)]).map(\.isMetadata), [false])
     }
 
     @Test
@@ -92,13 +92,13 @@ struct QueryViewTests {
         var pending = document(1, 1)
         pending.hasPendingWrites = true
         pending.estimates = [PendingTimestamp(path: DocumentModel.FieldPath(fieldName: "n"), previous: nil)]
-        #expect(view.apply([name(1): pending]).map(\.type) == [.added])
+        expectEqual(view.apply([name(1): pending]).map(\.type), [.added])
         // The server has sent the write, and not acknowledged it.
         pending.estimates[0].previous = EncodedValue(.integer(7))
-        #expect(view.apply([name(1): pending]).isEmpty)
-        #expect(view.document(name(1))?.estimates.map(\.previous) == [EncodedValue(.integer(7))])
+        expect(view.apply([name(1): pending]).isEmpty)
+        expectEqual(view.document(name(1))?.estimates.map(\.previous), [EncodedValue(.integer(7))])
         pending.estimates = []
-        #expect(view.apply([name(1): pending]).map(\.isMetadata) == [false])
+        expectEqual(view.apply([name(1): pending]).map(\.isMetadata), [false])
     }
 
     @Test
@@ -106,10 +106,10 @@ struct QueryViewTests {
         var view = QueryView(orders: firestore.collection("c").definition.effectiveOrders)
         let names = ["\u{e9}", "f", "e\u{301}"].map { UTF8Text("\(firestore.documentsRoot)/c/\($0)") }
         _ = view.apply([names[0]: document(1, 1), names[1]: document(2, 1), names[2]: document(3, 1)])
-        #expect(view.rows.map { Array($0.name.utf8) } == [2, 1, 0].map { Array(names[$0].string.utf8) })
-        #expect(view.apply([names[0]: document(4, 2)]).map(\.type) == [.modified])
-        #expect(view.apply([names[2]: VisibleDocument?.none]).map(\.oldIndex) == [0])
-        #expect(view.count == 2)
+        expectEqual(view.rows.map { Array($0.name.utf8) }, [2, 1, 0].map { Array(names[$0].string.utf8) })
+        expectEqual(view.apply([names[0]: document(4, 2)]).map(\.type), [.modified])
+        expectEqual(view.apply([names[2]: VisibleDocument?.none]).map(\.oldIndex), [0])
+        expectEqual(view.count, 2)
     }
 }
 

@@ -38,18 +38,18 @@ import Testing
         let second = TestFirestore.make(host: "file:\(directory.path)/x/../data", project: "p")
         let other = TestFirestore.make(host: host, project: "q")
         try await first.document("c/d").setData(["n": 1])
-        #expect(try await second.document("c/d").getDocument().get("n") as? Int == 1)
-        #expect(try await !other.document("c/d").getDocument().exists)
+        try await expect(second.document("c/d").getDocument().get("n") as? Int == 1)
+        try await expect(!other.document("c/d").getDocument().exists)
         try await first.terminate()
         try await second.document("c/d").updateData(["n": 2])
         try await second.terminate()
         try await other.terminate()
         let later = TestFirestore.make(host: host, project: "p")
-        #expect(try await later.document("c/d").getDocument().get("n") as? Int == 2)
+        try await expect(later.document("c/d").getDocument().get("n") as? Int == 2)
         try await later.terminate()
         let outcome = try HearthBinary.run(["check", "--data", directory.path(of: "data")])
-        #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)")
-        #expect(outcome.output.contains("no problems; 1 documents"))
+        expectEqual(outcome.status, 0, "\(outcome.output)\(outcome.errors)")
+        expect(outcome.output.contains("no problems; 1 documents"))
     }
 
     @Test
@@ -59,20 +59,20 @@ import Testing
         try await original.terminate()
         let forks = (0..<3).map { _ in TestFirestore.make(host: "fork:\(host)", project: "p") }
         for (number, fork) in forks.enumerated() {
-            #expect(try await fork.document("c/d").getDocument().get("n") as? Int == 1)
+            try await expect(fork.document("c/d").getDocument().get("n") as? Int == 1)
             try await fork.document("c/d").setData(["n": 10 + number])
         }
         for (number, fork) in forks.enumerated() {
-            #expect(try await fork.document("c/d").getDocument().get("n") as? Int == 10 + number)
+            try await expect(fork.document("c/d").getDocument().get("n") as? Int == 10 + number)
             try await fork.terminate()
         }
         let later = TestFirestore.make(host: host, project: "p")
-        #expect(try await later.document("c/d").getDocument().get("n") as? Int == 1)
+        try await expect(later.document("c/d").getDocument().get("n") as? Int == 1)
         try await later.terminate()
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["data"])
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path), ["data"])
         let nothing = TestFirestore.make(host: "fork:file://\(directory.path)/none", project: "p")
-        #expect(await code { try await nothing.document("c/d").setData([:]) } == .failedPrecondition)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["data"])
+        await expectEqual(code { try await nothing.document("c/d").setData([:]) }, .failedPrecondition)
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path), ["data"])
     }
 
     @Test
@@ -88,7 +88,7 @@ import Testing
             try await writer.document("c/d\(n)").setData(["n": n])
             try await eventually("snapshot \(n)") { counts.withLock { $0.last } == n }
         }
-        #expect(counts.withLock { $0 } == [0, 1, 2, 3])
+        expectEqual(counts.withLock { $0 }, [0, 1, 2, 3])
         registration.remove()
         try await writer.terminate()
         try await reader.terminate()
@@ -106,32 +106,32 @@ import Testing
         } catch FirestoreErrorCode.failedPrecondition {
         }
         let error = await #expect(throws: NSError.self) { _ = try await firestore.collection("c").getDocuments() }
-        #expect(error?.code == FirestoreErrorCode.failedPrecondition.rawValue)
+        expectEqual(error?.code, FirestoreErrorCode.failedPrecondition.rawValue)
         let text = try #require(error?.localizedDescription)
-        #expect(text.contains(directory.path(of: "data")) && text.contains("one process at a time"), "\(text)")
-        #expect(server.stop() == 0)
+        expect(text.contains(directory.path(of: "data")) && text.contains("one process at a time"), "\(text)")
+        expectEqual(server.stop(), 0)
         try await firestore.document("c/d").setData(["n": 1])
         let refused = #expect(throws: ServerProcess.StartError.self) {
             _ = try ServerProcess(data: directory.path(of: "data"))
         }
-        #expect(refused?.description.contains("another process uses") == true)
+        expectEqual(refused?.description.contains("another process uses"), true)
         try await firestore.terminate()
         let after = try ServerProcess(data: directory.path(of: "data"))
         let client = TestFirestore.make(host: "127.0.0.1:\(after.port)", project: "p")
-        #expect(try await client.document("c/d").getDocument().exists)
+        try await expect(client.document("c/d").getDocument().exists)
         try await client.terminate()
-        #expect(after.stop() == 0)
+        expectEqual(after.stop(), 0)
     }
 
     @Test
     func `A location that names no directory, and a directory that cannot be one, fail every call`() async throws {
         let nowhere = TestFirestore.make(host: "file://elsewhere/data")
-        #expect(await code { _ = try await nowhere.document("c/d").getDocument() } == .invalidArgument)
+        await expectEqual(code { _ = try await nowhere.document("c/d").getDocument() }, .invalidArgument)
         try await nowhere.terminate()
         let path = directory.path(of: "file")
         try Data("text".utf8).write(to: URL(fileURLWithPath: path))
         let blocked = TestFirestore.make(host: "file://\(path)/data")
-        #expect(await code { try await blocked.document("c/d").setData(["n": 1]) } == .unavailable)
+        await expectEqual(code { try await blocked.document("c/d").setData(["n": 1]) }, .unavailable)
         try await blocked.terminate()
     }
 
@@ -142,13 +142,13 @@ import Testing
         let second = TestFirestore.make(host: host, project: "p")
         let other = TestFirestore.make(host: host + "-other", project: "p")
         try await first.document("c/d").setData(["n": 1])
-        #expect(try await second.document("c/d").getDocument().exists)
-        #expect(try await !other.document("c/d").getDocument().exists)
+        try await expect(second.document("c/d").getDocument().exists)
+        try await expect(!other.document("c/d").getDocument().exists)
         try await first.terminate()
-        #expect(try await second.document("c/d").getDocument().exists)
+        try await expect(second.document("c/d").getDocument().exists)
         try await second.terminate()
         let again = TestFirestore.make(host: host, project: "p")
-        #expect(try await !again.document("c/d").getDocument().exists)
+        try await expect(!again.document("c/d").getDocument().exists)
         try await again.terminate()
         try await other.terminate()
     }
@@ -162,11 +162,11 @@ import Testing
         }
         try await eventually("the first snapshot") { seen.withLock { $0 } == [nil] }
         try await firestore.disableNetwork()
-        #expect(await code { _ = try await firestore.document("c/d").getDocument(source: .server) } == .unavailable)
+        await expectEqual(code { _ = try await firestore.document("c/d").getDocument(source: .server) }, .unavailable)
         firestore.document("c/d").setData(["n": 1], completion: nil)
         try await firestore.enableNetwork()
         try await firestore.waitForPendingWrites()
-        #expect(try await firestore.document("c/d").getDocument().get("n") as? Int == 1)
+        try await expect(firestore.document("c/d").getDocument().get("n") as? Int == 1)
         try await eventually("the listener continues") { seen.withLock { $0.last } == 1 }
         registration.remove()
         try await firestore.terminate()
@@ -182,8 +182,8 @@ import Testing
         } catch {
             failure = error
         }
-        #expect(failure?.code == .invalidArgument)
-        #expect(failure?.message == "a message exceeds the limit of 10485760 bytes")
+        expectEqual(failure?.code, .invalidArgument)
+        expectEqual(failure?.message, "a message exceeds the limit of 10485760 bytes")
         await client.close()
     }
 
@@ -198,7 +198,7 @@ import Testing
             for number in start..<start + 250 {
                 writes.set("\(root)/c/d\(1_000 + number)", fields: fields)
             }
-            #expect(try await client.commit(writes).writeResults.count == 250)
+            try await expectEqual(client.commit(writes).writeResults.count, 250)
         }
         let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
         var names: [String] = []
@@ -209,7 +209,7 @@ import Testing
                 if !isReadToEnd, names.count == 10 { break }
             }
         }
-        #expect(names == (0..<(isReadToEnd ? 1_000 : 10)).map { "\(root)/c/d\(1_000 + $0)" })
+        expectEqual(names, (0..<(isReadToEnd ? 1_000 : 10)).map { "\(root)/c/d\(1_000 + $0)" })
         await client.close()
     }
 
@@ -229,7 +229,7 @@ import Testing
             let firestore = TestFirestore.make(host: host, project: "p")
             let count = try await firestore.document("programs/counter").getDocument().get("n") as? Int ?? 0
             // One write may have been applied without its line.
-            #expect(count >= acknowledged && count <= acknowledged + 3, "\(count), \(acknowledged)")
+            expect(count >= acknowledged && count <= acknowledged + 3, "\(count), \(acknowledged)")
             try await firestore.terminate()
         }
     }
@@ -241,10 +241,10 @@ import Testing
             executable: "\(HearthBinary.buildDirectory)/client-programs")
         try process.start()
         process.waitForEnd()
-        #expect(process.status == 0)
-        #expect(process.errors == "")
+        expectEqual(process.status, 0)
+        expectEqual(process.errors, "")
         let firestore = TestFirestore.make(host: host, project: "p")
-        #expect(try await firestore.collection("programs").count.getAggregation(source: .server).count == 300)
+        try await expectEqual(firestore.collection("programs").count.getAggregation(source: .server).count, 300)
         try await firestore.terminate()
     }
 }

@@ -30,20 +30,20 @@ import Testing
             "at": FieldValue.serverTimestamp(),
         ])
         let data = try #require(try await document.getDocument().data())
-        #expect(data["title"] as? String == "A")
-        #expect(data["nested"] as? [String: Int] == ["b": 3, "c": 4])
-        #expect(data["tags"] as? [String] == ["x", "y"])
-        #expect(data["n"] as? Int == 5)
-        #expect(data["at"] is Timestamp)
+        expect(data["title"] as? String == "A")
+        expect(data["nested"] as? [String: Int] == ["b": 3, "c": 4])
+        expect(data["tags"] as? [String] == ["x", "y"])
+        expect(data["n"] as? Int == 5)
+        expect(data["at"] is Timestamp)
         do {
             try await firestore.document("books/none").updateData(["a": 1])
             Issue.record("no error")
         } catch FirestoreErrorCode.notFound {
         }
         try await document.delete()
-        #expect(try await !document.getDocument().exists)
+        try await expect(!document.getDocument().exists)
         try await firestore.terminate()
-        #expect(database.stop())
+        expect(database.stop())
     }
 
     @Test(arguments: TestBackend.allCases)
@@ -62,29 +62,29 @@ import Testing
         }
         let shelf = firestore.collection("shelves/s0/books")
         let group = firestore.collectionGroup("books")
-        #expect(try await numbers(shelf.whereField("n", isGreaterThan: 13).order(by: "n")) == [14, 16, 18])
-        #expect(
-            try await numbers(group.whereField("tags", arrayContains: "t1").order(by: "n").limit(to: 3)) == [1, 4, 7])
-        #expect(try await numbers(group.order(by: "n", descending: true).limit(to: 2)) == [19, 18])
-        #expect(try await numbers(group.order(by: "n").limit(toLast: 2)) == [18, 19])
-        #expect(try await numbers(group.whereField("n", in: [3, 5, 50]).order(by: "n")) == [3, 5])
+        try await expectEqual(numbers(shelf.whereField("n", isGreaterThan: 13).order(by: "n")), [14, 16, 18])
+        try await expectEqual(
+            numbers(group.whereField("tags", arrayContains: "t1").order(by: "n").limit(to: 3)), [1, 4, 7])
+        try await expectEqual(numbers(group.order(by: "n", descending: true).limit(to: 2)), [19, 18])
+        try await expectEqual(numbers(group.order(by: "n").limit(toLast: 2)), [18, 19])
+        try await expectEqual(numbers(group.whereField("n", in: [3, 5, 50]).order(by: "n")), [3, 5])
         let tags: [Any] = [["t1"], ["t0", "t2"]]
-        #expect(try await numbers(group.whereField("tags", in: tags).order(by: "n")) == [1, 4, 7, 10, 13, 16, 19])
+        try await expectEqual(numbers(group.whereField("tags", in: tags).order(by: "n")), [1, 4, 7, 10, 13, 16, 19])
         let others = group.whereField("tags", notIn: [["t1"], ["t2"]])
-        #expect(try await numbers(others.order(by: "n").limit(to: 2)) == [0, 3])
+        try await expectEqual(numbers(others.order(by: "n").limit(to: 2)), [0, 3])
         let page = try await group.order(by: "n").limit(to: 5).getDocuments()
         let last = try #require(page.documents.last)
-        #expect(try await numbers(group.order(by: "n").start(afterDocument: last).limit(to: 2)) == [5, 6])
-        #expect(try await numbers(group.order(by: "n").start(at: [3]).end(before: [6])) == [3, 4, 5])
+        try await expectEqual(numbers(group.order(by: "n").start(afterDocument: last).limit(to: 2)), [5, 6])
+        try await expectEqual(numbers(group.order(by: "n").start(at: [3]).end(before: [6])), [3, 4, 5])
         let either = Filter.orFilter([.whereField("n", isEqualTo: 1), .whereField("n", isGreaterOrEqualTo: 19)])
-        #expect(try await numbers(group.whereFilter(either)).sorted() == [1, 19])
-        #expect(try await numbers(shelf.whereField(.documentID(), isEqualTo: "b4")) == [4])
+        try await expectEqual(numbers(group.whereFilter(either)).sorted(), [1, 19])
+        try await expectEqual(numbers(shelf.whereField(.documentID(), isEqualTo: "b4")), [4])
         let totals = try await group.aggregate([.count(), .sum("n"), .average("n")]).getAggregation(source: .server)
-        #expect(totals.count == 20)
-        #expect(totals.get(.sum("n")) as? Int == 190)
-        #expect(totals.get(.average("n")) as? Double == 9.5)
+        expectEqual(totals.count, 20)
+        expect(totals.get(.sum("n")) as? Int == 190)
+        expect(totals.get(.average("n")) as? Double == 9.5)
         try await firestore.terminate()
-        #expect(database.stop())
+        expect(database.stop())
     }
 
     @Test
@@ -124,11 +124,11 @@ import Testing
             }
         }
         let changes = try #require(last?.changes)
-        #expect(
-            Set(changes.keys) == Set(["a", "b", "x", "y"].map { "\(database.documentsRoot)/c/\($0)" }))
+        expectEqual(
+            Set(changes.keys), Set(["a", "b", "x", "y"].map { "\(database.documentsRoot)/c/\($0)" }))
         client.close(again)
         await client.close()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test(arguments: TestBackend.allCases)
@@ -142,9 +142,9 @@ import Testing
             Issue.record("no error")
         } catch FirestoreErrorCode.notFound {
         }
-        #expect(try await !firestore.document("c/new").getDocument().exists)
+        try await expect(!firestore.document("c/new").getDocument().exists)
         try await firestore.terminate()
-        #expect(database.stop())
+        expect(database.stop())
     }
 
     @Test
@@ -171,15 +171,15 @@ import Testing
             } else {
                 try await firestore.disableNetwork()
             }
-            #expect(try await firestore.document(name).getDocument(source: .cache).exists)
-            #expect(try await !observer.document(name).getDocument(source: .server).exists)
+            try await expect(firestore.document(name).getDocument(source: .cache).exists)
+            try await expect(!observer.document(name).getDocument(source: .server).exists)
             try await firestore.enableNetwork()
             try await firestore.waitForPendingWrites()
-            #expect(try await observer.document(name).getDocument(source: .server).exists)
+            try await expect(observer.document(name).getDocument(source: .server).exists)
             try await firestore.terminate()
         }
         try await observer.terminate()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test(arguments: TestBackend.allCases)
@@ -198,15 +198,15 @@ import Testing
                     fields: [0x12, 7, 0x0a, 1, 0x61, 0x12, 2, 0x10, 5])
             }
             let response = try await client.commit(writes)
-            #expect(response.writeResults.count == 500)
+            expectEqual(response.writeResults.count, 500)
         }
         var streamed: [String] = []
         let query = StructuredQuery(from: [CollectionSelector(collectionID: "many")])
         for try await document in client.queryStream(RunQueryRequest(parent: root, query: query)) {
             streamed.append(document.name)
         }
-        #expect(streamed.count == 2000)
-        #expect(streamed == streamed.sorted())
+        expectEqual(streamed.count, 2000)
+        expectEqual(streamed, streamed.sorted())
         var listed: [String] = []
         var token = ""
         repeat {
@@ -215,15 +215,15 @@ import Testing
             listed += page.documents.map(\.name)
             token = page.nextPageToken
         } while !token.isEmpty
-        #expect(listed == streamed)
+        expectEqual(listed, streamed)
         let ids = try await client.listCollectionIds(ListCollectionIdsRequest(parent: root))
-        #expect(ids.collectionIDs == ["many"])
+        expectEqual(ids.collectionIDs, ["many"])
         let reply = try await client.batchGet(
             BatchGetDocumentsRequest(database: database.description, documents: [streamed[7], "\(root)/many/none"]))
-        #expect(reply.results.count == 2)
-        #expect(reply.results.first { $0.name == streamed[7] }?.content != nil)
+        expectEqual(reply.results.count, 2)
+        expect(reply.results.first { $0.name == streamed[7] }?.content != nil)
         await client.close()
-        #expect(live.stop())
+        expect(live.stop())
     }
 
     @Test(arguments: TestBackend.allCases)
@@ -253,11 +253,11 @@ import Testing
         try await client.commit(other)
         try await client.rollback(database: database, transaction: transaction)
         try await firestore.waitForPendingWrites()
-        #expect(try await firestore.document("c/locked").getDocument(source: .server).get("n") as? Int == 1)
-        #expect(try await firestore.document("c/both").getDocument(source: .server).get("n") as? Int == 2)
+        try await expect(firestore.document("c/locked").getDocument(source: .server).get("n") as? Int == 1)
+        try await expect(firestore.document("c/both").getDocument(source: .server).get("n") as? Int == 2)
         await client.close()
         try await firestore.terminate()
-        #expect(live.stop())
+        expect(live.stop())
     }
 
     @Test
@@ -293,8 +293,8 @@ import Testing
         let document = try #require(try await client.getDocument(name))
         let path = try DocumentModel.FieldPath(segments: ["n"])
         let value = try #require(VisibleDocument(document).encodedValue(at: path))
-        #expect(try Value(wire: value.bytes.span.bytes) == .integer(Int64(tasks * rounds * 25)))
+        try expectEqual(Value(wire: value.bytes.span.bytes), .integer(Int64(tasks * rounds * 25)))
         await client.close()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 }

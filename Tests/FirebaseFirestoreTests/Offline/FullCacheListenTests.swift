@@ -94,7 +94,7 @@ import Testing
         scene.isFull.set(true)
         let events = scene.listen()
         try await eventually("the listener is called") { !events.all.isEmpty }
-        #expect(events.all == [" cache"], "as while the server cannot be reached")
+        expectEqual(events.all, [" cache"], "as while the server cannot be reached")
         let later = scene.listen()
         try await eventually("another listener is called") { !later.all.isEmpty }
         scene.isFull.set(false)
@@ -107,7 +107,7 @@ import Testing
         let second = "integer(2) integer(2) integer(2)"
         try await eventually("there is room for them") { events.all.last == second && later.all.last == second }
         for events in [events, later] {
-            #expect(Set(events.all) == [" cache", first, "\(first) cache", second], "\(events.all)")
+            expectEqual(Set(events.all), [" cache", first, "\(first) cache", second], "\(events.all)")
         }
         let full = "The disk of the cache is full."
         let pair = [
@@ -115,7 +115,7 @@ import Testing
             "The local cache can keep what listeners get again.",
         ]
         try await eventually("the log has the end") { written.withLock { $0.count } >= 4 }
-        #expect(written.withLock { $0 } == pair + pair)
+        expectEqual(written.withLock { $0 }, pair + pair)
         try await scene.end()
     }
 
@@ -132,10 +132,10 @@ import Testing
         }
         let events = scene.listen(withMetadata: false)
         try await eventually("the listener is called") { !events.all.isEmpty }
-        #expect(events.all == [" cache"])
+        expectEqual(events.all, [" cache"])
         scene.isFull.set(false)
         try await eventually("there is room") { events.all.last == "integer(1) integer(1) integer(1)" }
-        #expect(events.all.count == 2)
+        expectEqual(events.all.count, 2)
         try await scene.end()
     }
 }

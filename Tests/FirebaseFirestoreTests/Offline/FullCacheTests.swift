@@ -144,12 +144,12 @@ import Testing
         _ = scene.engine.whenWritesAreSettled { error in if error == nil { isSettled.set(true) } }
         scene.commits.release()
         try await eventually("the server has taken all writes") { acknowledged.withLock { $0 } == accepted }
-        #expect(scene.engine.hasPendingWrites && !isSettled.isSet, "the cache cannot say that they are acknowledged")
+        expect(scene.engine.hasPendingWrites && !isSettled.isSet, "the cache cannot say that they are acknowledged")
         scene.isFull.set(false)
         try await eventually("the cache has the replies") { isSettled.isSet }
-        #expect(!scene.engine.hasPendingWrites && scene.database.writes.count == accepted)
+        expect(!scene.engine.hasPendingWrites && scene.database.writes.count == accepted)
         let store = try await scene.reopened()
-        #expect(store.allBatches.isEmpty)
+        expect(store.allBatches.isEmpty)
         store.close()
     }
 
@@ -163,11 +163,11 @@ import Testing
         // Nothing of the writes is seen, which needs little room; then they are to be seen again.
         scene.engine.userChanged("bob")
         scene.engine.userChanged("ada")
-        #expect(try !scene.write("small", "x"), "there is room for it, but whose is it?")
+        try expect(!scene.write("small", "x"), "there is room for it, but whose is it?")
         scene.isFull.set(false)
         try await eventually("a write is taken") { try scene.write("small", "x") }
         let store = try await scene.reopened()
-        #expect(store.allBatches.map(\.user) == [String](repeating: "ada", count: accepted + 1))
+        expectEqual(store.allBatches.map(\.user), [String](repeating: "ada", count: accepted + 1))
         store.close()
     }
 
@@ -186,12 +186,13 @@ import Testing
         try scene.fillCompletely()
         // The user's token comes again and again.
         for _ in 0..<5 { scene.engine.userChanged(String(repeating: "ada", count: 200)) }
-        #expect(scene.engine.hasPendingWrites)
+        expect(scene.engine.hasPendingWrites)
         let before = scene.refusals.count
         try await eventually("the cache has tried again and again") { scene.refusals.count > before + 4 }
         let full = "The disk of the cache is full."
-        #expect(
-            written.withLock { $0.sorted() } == [
+        expectEqual(
+            written.withLock { $0.sorted() },
+            [
                 "The local cache cannot change the user, and tries again: \(full)",
                 "The local cache cannot take replies of the server, and tries again: \(full)",
             ])
@@ -201,8 +202,9 @@ import Testing
         try await eventually("both are in the log") { written.withLock { $0.count } >= 2 }
         let store = try await scene.reopened()
         store.close()
-        #expect(
-            written.withLock { $0.sorted() } == [
+        expectEqual(
+            written.withLock { $0.sorted() },
+            [
                 "The local cache can change the user again.", "The local cache can take replies of the server again.",
             ])
     }
@@ -214,16 +216,16 @@ import Testing
         let accepted = try scene.fill { _ in }
         try scene.put("large", text)
         try scene.put("d0", text)
-        #expect(await scene.read("large") == .success(false))
-        #expect(await scene.read("d0") == .success(true), "with the pending write")
+        await expectEqual(scene.read("large"), .success(false))
+        await expectEqual(scene.read("d0"), .success(true), "with the pending write")
         let ids = (0..<accepted).map { "d\($0)" } + ["large"]
-        #expect(try await scene.readAll() == [.success(ids)])
+        try await expectEqual(scene.readAll(), [.success(ids)])
         scene.isFull.set(false)
         scene.commits.release()
         try await eventually("the writes are acknowledged") { !scene.engine.hasPendingWrites }
-        #expect(try await scene.readAll() == [.success(ids)])
+        try await expectEqual(scene.readAll(), [.success(ids)])
         let store = try await scene.reopened()
-        #expect(try store.state(of: scene.name("large")).document != nil)
+        try expect(store.state(of: scene.name("large")).document != nil)
         store.close()
     }
 
@@ -232,14 +234,14 @@ import Testing
     {
         let scene = try Scene()
         for number in 0..<50 { try scene.put("old\(number)", "x") }
-        #expect(try await scene.readAll().map { try $0.get().count } == [50])
+        try await expectEqual(scene.readAll().map { try $0.get().count }, [50])
         for number in 0..<50 { scene.database.remove(scene.name("old\(number)")) }
         let accepted = try scene.fill { _ in }
         try scene.fillCompletely()
         let results = try await scene.readAll()
-        #expect(results.count == 1)
-        #expect(try results[0].get().filter { $0.hasPrefix("d") }.count == accepted)
-        #expect(try results[0].get().allSatisfy { !$0.hasPrefix("old") })
+        expectEqual(results.count, 1)
+        try expectEqual(results[0].get().filter { $0.hasPrefix("d") }.count, accepted)
+        try expect(results[0].get().allSatisfy { !$0.hasPrefix("old") })
         scene.isFull.set(false)
         let store = try await scene.reopened()
         store.close()
@@ -258,28 +260,29 @@ import Testing
         let text = String(repeating: "y", count: 600)
         let fields = try Firestore.Encoder().documentBytes(Dictionary(uniqueKeysWithValues: names.map { ($0, text) }))
         for number in 0..<300 { scene.database.put(scene.name("t\(number)"), fields) }
-        #expect(try await scene.readAll().map { try $0.get().count } == [300])
+        try await expectEqual(scene.readAll().map { try $0.get().count }, [300])
         let definitions = try names.map { name in
             LocalIndexDefinition(collectionID: "c", field: try DocumentModel.FieldPath(name), isOfElements: false)
         }
         scene.engine.setIndexes(definitions) { error in
-            #expect(error == nil)
+            expectNil(error)
             scene.isFull.set(true)
         }
         try await eventually("there is no room for the entries") { !written.withLock { $0.isEmpty } }
         // Each query would begin the next step.
-        for _ in 0..<5 { #expect(try await scene.readAll(.cache).map { try $0.get().count } == [300]) }
+        for _ in 0..<5 { try await expectEqual(scene.readAll(.cache).map { try $0.get().count }, [300]) }
         let before = scene.refusals.count
         try await eventually("the cache has tried again and again") { scene.refusals.count > before + 2 }
         scene.isFull.set(false)
         try await eventually("the index is built") { written.withLock { $0.count } >= 2 }
-        #expect(
-            written.withLock { $0 } == [
+        expectEqual(
+            written.withLock { $0 },
+            [
                 "The local cache cannot build indexes, and tries again: The disk of the cache is full.",
                 "The local cache can build indexes again.",
             ])
         let store = try await scene.reopened()
-        #expect(store.completeIndexes == names.map { "c (\($0))" })
+        expectEqual(store.completeIndexes, names.map { "c (\($0))" })
         store.close()
     }
 }

@@ -34,8 +34,8 @@ struct LimboTests {
         try await eventually("some states") { server.calls.count { $0.method == .listen } >= 5 }
         let calls = server.calls
         let asked = calls.count { $0.method == .batchGetDocuments }
-        #expect(asked > 0)
-        #expect(asked <= calls.count { $0.method == .listen })
+        expect(asked > 0)
+        expect(asked <= calls.count { $0.method == .listen })
         try await firestore.terminate()
     }
 
@@ -79,7 +79,7 @@ struct LimboTests {
         let firestore = TestFirestore.make(host: server.address)
         let secret = firestore.document("c/secret")
         for reference in [firestore.document("c/open"), secret] { try await reference.setData([:]) }
-        #expect(try await firestore.collection("c").getDocuments().count == 2)
+        try await expectEqual(firestore.collection("c").getDocuments().count, 2)
         let shown = Mutex<[String]>([])
         firestore.collection("c").addSnapshotListener { snapshot, _ in
             shown.withLock { $0 = snapshot?.documents.map(\.documentID) ?? [] }
@@ -91,8 +91,8 @@ struct LimboTests {
         } catch FirestoreErrorCode.unavailable {
         }
         isRefused.withLock { $0 = false }
-        #expect(try await secret.getDocument(source: .server).exists)
-        #expect(try await secret.getDocument(source: .cache).exists)
+        try await expect(secret.getDocument(source: .server).exists)
+        try await expect(secret.getDocument(source: .cache).exists)
         try await firestore.terminate()
     }
 
@@ -124,10 +124,10 @@ struct LimboTests {
             shown.withLock { $0.append(snapshot?.documents.map(\.documentID) ?? []) }
         }
         try await eventually("the document is shown") { shown.withLock { $0.last } == ["a"] }
-        #expect(try await firestore.collection("c").getDocuments(source: .server).isEmpty)
-        #expect(try await firestore.document("c/a").getDocument(source: .cache).exists)
+        try await expect(firestore.collection("c").getDocuments(source: .server).isEmpty)
+        try await expect(firestore.document("c/a").getDocument(source: .cache).exists)
         try await firestore.terminate()
-        #expect(shown.withLock { $0.last } == ["a"])
+        expectEqual(shown.withLock { $0.last }, ["a"])
     }
 
     @Test
@@ -152,9 +152,9 @@ struct LimboTests {
         try await eventually("the document is asked for") { server.calls.contains { $0.method == .batchGetDocuments } }
         // The answer to this read comes after the refusal.
         _ = try await firestore.document("other/a").getDocument(source: .server)
-        #expect(try await reference.getDocument(source: .cache).exists)
+        try await expect(reference.getDocument(source: .cache).exists)
         try await firestore.terminate()
-        #expect(shown.withLock { $0 } == ["a"])
+        expectEqual(shown.withLock { $0 }, ["a"])
     }
 
     @Test
@@ -276,7 +276,7 @@ struct LimboTests {
         }
         // The first stream ends without the list; the next one has it.
         try await eventually("a second list") { seen.withLock { $0.count } >= 3 }
-        #expect(seen.withLock { Array($0.prefix(3)) } == [false, true, false])
+        expectEqual(seen.withLock { Array($0.prefix(3)) }, [false, true, false])
         try await firestore.terminate()
     }
 }

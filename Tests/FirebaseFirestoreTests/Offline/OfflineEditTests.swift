@@ -58,7 +58,7 @@ struct OfflineEditTests {
             process.waitForEnd()
             for line in process.output.split(separator: "\n") {
                 if line.hasPrefix("acknowledged ") { acknowledged.append(String(line.dropFirst(13))) }
-                #expect(!line.hasPrefix("failed "), "seed \(seed): \(line)")
+                expect(!line.hasPrefix("failed "), "seed \(seed): \(line)")
             }
         }
         for name in Self.clients { try start(name) }
@@ -80,7 +80,7 @@ struct OfflineEditTests {
         try await check(seed, port, acknowledged)
         server.signal(SIGTERM)
         server.waitForEnd()
-        #expect(server.status == 0)
+        expectEqual(server.status, 0)
     }
 
     private func check(_ seed: UInt64, _ port: Int, _ acknowledged: [String]) async throws {
@@ -89,26 +89,26 @@ struct OfflineEditTests {
             for name in Self.clients { _ = try documents(name, port) }
         }
         let views = try Self.clients.map { try documents($0, port) }
-        for view in views { #expect(view == views[0], "seed \(seed)") }
+        for view in views { expectEqual(view, views[0], "seed \(seed)") }
 
         let firestore = TestFirestore.make(host: "127.0.0.1:\(port)", project: "edits")
         let marks = try await firestore.collection("marks").getDocuments(source: .server).documents.map(\.documentID)
-        #expect(!acknowledged.isEmpty, "seed \(seed)")
-        #expect(Set(acknowledged).subtracting(marks) == [], "seed \(seed): acknowledged edits are lost")
+        expect(!acknowledged.isEmpty, "seed \(seed)")
+        expectEqual(Set(acknowledged).subtracting(marks), [], "seed \(seed): acknowledged edits are lost")
         for name in Self.clients {
             let own = marks.filter { $0.hasPrefix("\(name)-") }.map { id in
                 let parts = id.split(separator: "-").compactMap { Int($0) }
                 return parts[0] * 1_000_000 + parts[1]
             }
             let total = try await firestore.document("totals/\(name)").getDocument(source: .server)
-            #expect(total.get("n") as? Int ?? 0 == own.count, "seed \(seed): each edit of \(name) counts once")
+            expect(total.get("n") as? Int ?? 0 == own.count, "seed \(seed): each edit of \(name) counts once")
             let history = try await firestore.document("history/\(name)").getDocument(source: .server)
-            #expect(
+            expect(
                 history.get("edits") as? [Int] ?? [] == own.sorted(), "seed \(seed): the edits of \(name) are in order")
         }
         let count = try await firestore.collection("shared").getDocuments(source: .server).count
-        #expect(views[0].filter { $0.hasPrefix("document shared/") }.count == count, "seed \(seed)")
-        #expect(views[0].filter { $0.hasPrefix("document marks/") }.count == marks.count, "seed \(seed)")
+        expectEqual(views[0].filter { $0.hasPrefix("document shared/") }.count, count, "seed \(seed)")
+        expectEqual(views[0].filter { $0.hasPrefix("document marks/") }.count, marks.count, "seed \(seed)")
         try await firestore.terminate()
     }
 
@@ -117,7 +117,7 @@ struct OfflineEditTests {
         let process = try client("drains", name, run: 0, seed: 0, port: port)
         _ = try #require(process.waitForLine(prefix: "end"), "\(process.errors)")
         process.waitForEnd()
-        #expect(process.status == 0)
+        expectEqual(process.status, 0)
         return process.output.split(separator: "\n").map(String.init).filter { $0.hasPrefix("document ") }
     }
 }

@@ -51,10 +51,10 @@ struct OfflineTests {
         try await eventually("the first snapshots") { plain.all == ["-1"] && detailed.all == ["-1"] }
         try await reference.setData(["n": 1])
         try await eventually("the acknowledgement") { detailed.all.last == "1" }
-        #expect(plain.all == ["-1", "1 pending"])
-        #expect(detailed.all == ["-1", "1 pending", "1"])
+        expectEqual(plain.all, ["-1", "1 pending"])
+        expectEqual(detailed.all, ["-1", "1 pending", "1"])
         try await firestore.terminate()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -74,11 +74,11 @@ struct OfflineTests {
         collection.document("a").updateData(["n": FieldValue.increment(Int64(5))], completion: nil)
         try await eventually("local changes") { events.all.last == "2*,6* cache pending" }
         let cached = try await collection.order(by: "n").getDocuments()
-        #expect(Self.text(cached) == "2*,6* cache pending")
-        #expect(Self.text(try await collection.document("b").getDocument()) == "2 cache pending")
+        expectEqual(Self.text(cached), "2*,6* cache pending")
+        expectEqual(Self.text(try await collection.document("b").getDocument()), "2 cache pending")
         collection.document("a").delete(completion: nil)
         try await eventually("the local deletion") { events.all.last == "2* cache pending" }
-        #expect(try await !collection.document("a").getDocument(source: .cache).exists)
+        try await expect(!collection.document("a").getDocument(source: .cache).exists)
         await #expect("as in the SDK: without the server nobody knows whether it exists") {
             try await collection.document("a").getDocument()
         } throws: { error in
@@ -87,9 +87,9 @@ struct OfflineTests {
         try await firestore.enableNetwork()
         try await firestore.waitForPendingWrites()
         try await eventually("acknowledged") { events.all.last == "2" }
-        #expect(Self.text(try await collection.getDocuments(source: .server)) == "2")
+        expectEqual(Self.text(try await collection.getDocuments(source: .server)), "2")
         try await firestore.terminate()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -113,7 +113,7 @@ struct OfflineTests {
         try await eventually("undone") { events.all.last == "-1" }
         try await firestore.terminate()
         try await other.terminate()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -125,18 +125,18 @@ struct OfflineTests {
         try await firestore.disableNetwork()
         reference.updateData(["at": FieldValue.serverTimestamp(), "n": 1], completion: nil)
         let snapshot = try await reference.getDocument(source: .cache)
-        #expect(snapshot.get("at") is NSNull)
-        #expect(snapshot.data(with: .previous)?["at"] as? String == "before")
+        expect(snapshot.get("at") is NSNull)
+        expect(snapshot.data(with: .previous)?["at"] as? String == "before")
         let estimate = try #require(snapshot.get("at", serverTimestampBehavior: .estimate) as? Timestamp)
-        #expect(abs(estimate.dateValue().timeIntervalSinceNow) < 600)
-        #expect(snapshot.metadata.hasPendingWrites)
+        expect(abs(estimate.dateValue().timeIntervalSinceNow) < 600)
+        expect(snapshot.metadata.hasPendingWrites)
         try await firestore.enableNetwork()
         try await firestore.waitForPendingWrites()
         let later = try await reference.getDocument()
-        #expect(later.get("at") is Timestamp)
-        #expect(later.get("n") as? Int == 1)
+        expect(later.get("at") is Timestamp)
+        expect(later.get("n") as? Int == 1)
         try await firestore.terminate()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -145,7 +145,7 @@ struct OfflineTests {
         let firestore = firestore(server.port)
         let collection = firestore.collection("c")
         for n in 1...3 { try await collection.document("d\(n)").setData(["n": n]) }
-        #expect(try await collection.getDocuments().count == 3)
+        try await expectEqual(collection.getDocuments().count, 3)
         try await firestore.disableNetwork()
         let other = self.firestore(server.port)
         try await other.document("c/d2").delete()
@@ -157,10 +157,10 @@ struct OfflineTests {
         try await eventually("from the cache") { events.all == ["1,2,3 cache"] }
         try await firestore.enableNetwork()
         try await eventually("from the server") { events.all.last == "1,30" }
-        #expect(try await !collection.document("d2").getDocument(source: .cache).exists)
+        try await expect(!collection.document("d2").getDocument(source: .cache).exists)
         try await firestore.terminate()
         try await other.terminate()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -182,9 +182,9 @@ struct OfflineTests {
             second.append(snapshot.map(Self.text) ?? "error")
         }
         try await eventually("a snapshot") { !second.all.isEmpty }
-        #expect(second.all == ["1"])
+        expectEqual(second.all, ["1"])
         for firestore in [firestore, other] { try await firestore.terminate() }
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -213,14 +213,14 @@ struct OfflineTests {
         try await eventually("the local change") {
             all.all.last == "2,11* cache pending" && one.all.last == "11 cache pending"
         }
-        #expect(Self.text(try await collection.order(by: "n").getDocuments()) == "2,11* cache pending")
+        expectEqual(Self.text(try await collection.order(by: "n").getDocuments()), "2,11* cache pending")
         try await other.document("c/e\u{301}").delete()
         try await firestore.enableNetwork()
         try await eventually("the server's state") { all.all.last == "11" && two.all.last == "-1" }
-        #expect(try await !decomposed.getDocument(source: .cache).exists)
-        #expect(try await composed.getDocument(source: .cache).exists)
+        try await expect(!decomposed.getDocument(source: .cache).exists)
+        try await expect(composed.getDocument(source: .cache).exists)
         for firestore in [firestore, other] { try await firestore.terminate() }
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -239,11 +239,11 @@ struct OfflineTests {
         try await eventually("a local write") { events.all.last == "1* cache pending" }
         let other = self.firestore(server.port)
         try await other.document("c/b").setData(["n": 2])
-        #expect(try await collection.getDocuments().count == 2)
+        try await expectEqual(collection.getDocuments().count, 2)
         try await eventually("what was read") { events.all.last?.hasPrefix("1,2") ?? false }
         try await firestore.terminate()
         try await other.terminate()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -269,9 +269,9 @@ struct OfflineTests {
         }
         try await firestore.enableNetwork()
         try await firestore.waitForPendingWrites()
-        #expect(Self.text(try await collection.order(by: "n").limit(to: 3).getDocuments()) == "0,1,3")
+        expectEqual(Self.text(try await collection.order(by: "n").limit(to: 3).getDocuments()), "0,1,3")
         try await firestore.terminate()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -282,7 +282,7 @@ struct OfflineTests {
         // One with a listener, one that only reads.
         let (listening, reading) = (firestore(port), firestore(port))
         for n in 1...2 { try await listening.document("c/d\(n)").setData(["n": n]) }
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         try FileManager.default.copyItem(atPath: data, toPath: copy)
         server = try ServerProcess(data: data, port: port)
         let events = Events()
@@ -293,18 +293,18 @@ struct OfflineTests {
         for (id, n) in [("d1", 10), ("d3", 3)] { batch.setData(["n": n], forDocument: reading.document("c/\(id)")) }
         try await batch.commit()
         try await eventually("the later state") { events.all.last == "2,3,10" }
-        #expect(Self.text(try await reading.collection("c").order(by: "n").getDocuments(source: .server)) == "2,3,10")
-        #expect(server.stop() == 0)
+        expectEqual(Self.text(try await reading.collection("c").order(by: "n").getDocuments(source: .server)), "2,3,10")
+        expectEqual(server.stop(), 0)
         // As `hearth restore` leaves it.
         try FileManager.default.removeItem(atPath: data)
         try FileManager.default.copyItem(atPath: copy, toPath: data)
         for name in ["TIMELINE", "IDENTITY"] { try FileManager.default.removeItem(atPath: "\(data)/\(name)") }
         server = try ServerProcess(data: data, port: port)
         try await eventually("the earlier state") { events.all.last == "1,2" }
-        #expect(Self.text(try await reading.document("c/d1").getDocument(source: .server)) == "1")
-        #expect(Self.text(try await reading.collection("c").order(by: "n").getDocuments(source: .server)) == "1,2")
+        expectEqual(Self.text(try await reading.document("c/d1").getDocument(source: .server)), "1")
+        expectEqual(Self.text(try await reading.collection("c").order(by: "n").getDocuments(source: .server)), "1,2")
         for firestore in [listening, reading] { try await firestore.terminate() }
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     // MARK: Persistence
@@ -334,7 +334,7 @@ struct OfflineTests {
         firestore = persistent(server.port)
         try await firestore.disableNetwork()
         let cached = try await firestore.collection("c").order(by: "n").getDocuments()
-        #expect(Self.text(cached) == "2,3,4*,11* cache pending")
+        expectEqual(Self.text(cached), "2,3,4*,11* cache pending")
         let again = Events()
         firestore.collection("c").order(by: "n").addSnapshotListener { snapshot, _ in
             again.append(snapshot.map(Self.text) ?? "error")
@@ -343,9 +343,9 @@ struct OfflineTests {
         try await firestore.enableNetwork()
         try await firestore.waitForPendingWrites()
         let stored = try await firestore.collection("c").order(by: "n").getDocuments(source: .server)
-        #expect(Self.text(stored) == "2,3,4,11")
+        expectEqual(Self.text(stored), "2,3,4,11")
         try await firestore.terminate()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -365,7 +365,7 @@ struct OfflineTests {
         } catch FirestoreErrorCode.failedPrecondition {
         }
         try await firestore.terminate()
-        #expect(Self.text(try await second.document("c/d").getDocument(source: .cache)) == "1 cache")
+        expectEqual(Self.text(try await second.document("c/d").getDocument(source: .cache)), "1 cache")
         try await second.terminate()
         try await second.clearPersistence()
         let third = persistent(server.port)
@@ -375,7 +375,7 @@ struct OfflineTests {
         } catch FirestoreErrorCode.unavailable {
         }
         try await third.terminate()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -395,16 +395,16 @@ struct OfflineTests {
                 let outcomes = Events()
                 firestore.waitForPendingWrites { error in outcomes.append(error == nil ? "settled" : "\(error!)") }
                 try await eventually("the wait's end") { !outcomes.all.isEmpty }
-                #expect(outcomes.all == ["settled"])
+                expectEqual(outcomes.all, ["settled"])
             } else {
                 try await firestore.waitForPendingWrites()
             }
             let other = self.firestore(server.port)
-            #expect(try await other.collection(collection).getDocuments(source: .server).count == 100)
+            try await expectEqual(other.collection(collection).getDocuments(source: .server).count, 100)
             try await other.terminate()
             try await firestore.terminate()
         }
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -439,7 +439,7 @@ struct OfflineTests {
         settings.cacheSettings = MemoryCacheSettings(garbageCollectorSettings: MemoryEagerGCSetting())
         firestore.settings = settings
         try await firestore.document("c/d").setData(["n": 1])
-        #expect(Self.text(try await firestore.document("c/d").getDocument()) == "1")
+        expectEqual(Self.text(try await firestore.document("c/d").getDocument()), "1")
         do {
             _ = try await firestore.document("c/d").getDocument(source: .cache)
             Issue.record("the document is in the cache")
@@ -450,11 +450,11 @@ struct OfflineTests {
             events.append(snapshot.map(Self.text) ?? "error")
         }
         try await eventually("the first snapshot") { events.all == ["1"] }
-        #expect(Self.text(try await firestore.document("c/d").getDocument(source: .cache)) == "1 cache")
+        expectEqual(Self.text(try await firestore.document("c/d").getDocument(source: .cache)), "1 cache")
         registration.remove()
-        #expect(try await firestore.collection("c").getDocuments(source: .cache).isEmpty)
+        try await expect(firestore.collection("c").getDocuments(source: .cache).isEmpty)
         try await firestore.terminate()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     // MARK: The end
@@ -540,6 +540,6 @@ struct OfflineTests {
         let cache = isPersistent ? directory.path(of: "cache") : nil
         let objects = try await objects(after: use, TestFirestore.make(host: host, project: "offline", cache: cache))
         try await eventually("the release") { objects.names.isEmpty }
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 }

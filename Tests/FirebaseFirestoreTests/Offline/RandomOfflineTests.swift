@@ -421,7 +421,7 @@ struct RandomOfflineTests {
                     seed \(seed), \(what), listener \(number): \(listener.make(offline).definition) shows
                     \(difference(shown.rows, rows)) \(shown.problem ?? "")
                     """)
-                #expect(listener.shown.problem == nil, "seed \(seed), \(what)")
+                expectNil(listener.shown.problem, "seed \(seed), \(what)")
             }
             for _ in 0..<12 {
                 let make = program.query()
@@ -468,7 +468,7 @@ struct RandomOfflineTests {
             try await offline.waitForPendingWrites()
             for make in [everything, { $0.collection("c") }] {
                 let rows = try await expected(make, online)
-                #expect(try await expected(make, other) == rows, "seed \(seed), round \(round) online")
+                try await expectEqual(expected(make, other), rows, "seed \(seed), round \(round) online")
             }
             try await compare("round \(round) online", isOnline: true)
             try await update(4) { edit in try await commit(edit, other) }
@@ -476,7 +476,7 @@ struct RandomOfflineTests {
             while listeners.count > 4 { listeners.remove(at: 1).registration.remove() }
         }
         for store in [offline, online, other] { try await store.terminate() }
-        #expect(own.stop() && model.stop())
+        expect(own.stop() && model.stop())
     }
 
     @Test(arguments: seeds)
@@ -559,7 +559,7 @@ struct RandomOfflineTests {
         let server = try RestoredServer(directory.path(of: "restored"))
         let run = RandomRun(seed: seed, host: "127.0.0.1:\(server.port)", restored: server)
         try await run.finish()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test(arguments: seeds)
@@ -573,7 +573,7 @@ struct RandomOfflineTests {
             data: directory.path(of: "data"), arguments: ["--emulator", "--rules", rules])
         let run = RandomRun(seed: seed, host: "127.0.0.1:\(server.port)", users: RandomUsers())
         try await run.finish()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 }
 
@@ -631,7 +631,7 @@ private final class RandomRun {
             try await forEachUser { _ in
                 try await client.enableNetwork()
                 try await client.waitForPendingWrites()
-                #expect(try await isSeen { self.openCalls.withLock { $0 } == 0 })
+                try await expect(isSeen { self.openCalls.withLock { $0 } == 0 })
             }
             try await forEachUser { user in try await compare("round \(round) \(user)") }
             try await users?.check(other, isOrdered: !isEager, "seed \(seed), round \(round)")
@@ -764,7 +764,7 @@ private final class RandomRun {
                 if expected == .invalid { return }
                 try #require(
                     try await isSeen { shown.isDenied }, "\(what), listener \(number) is not denied: \(shown.rows)")
-                #expect(shown.problem == nil, "\(what), listener \(number)")
+                expectNil(shown.problem, "\(what), listener \(number)")
                 return
             }
             let isShown = try await isSeen { shown.shows(rows) || shown.isDenied }
@@ -800,7 +800,7 @@ private final class RestoredServer {
 
     /// Ends the server, keeps its state or goes back to an earlier one, and starts it again.
     func restart(_ random: inout SeededGenerator) throws {
-        #expect(process.stop() == 0)
+        expectEqual(process.stop(), 0)
         let files = FileManager.default
         if random.oneIn(2) {
             states.append("\(directory)-\(states.count)")
@@ -954,7 +954,7 @@ private final class RandomUsers {
                 if !isLeft { batches[number].isAccepted = error == nil }
                 batches[number].error = error.map { "\($0.localizedDescription)" } ?? ""
             }
-            if isPlain, !isLeft { #expect(error == nil, "batch \(number) of \(name)") }
+            if isPlain, !isLeft { expectNil(error, "batch \(number) of \(name)") }
         }
     }
 
@@ -977,7 +977,7 @@ private final class RandomUsers {
                 batches[$0].user == name && !batches[$0].isLeft && batches[$0].isAccepted == nil
             }
         }
-        #expect(Set(pending).subtracting(seen) == [], "\(what): \(name) sees their pending batches")
+        expectEqual(Set(pending).subtracting(seen), [], "\(what): \(name) sees their pending batches")
     }
 
     /// Every accepted batch is in the database once and in order, and no refused one. Nothing is pending any more.
@@ -987,13 +987,12 @@ private final class RandomUsers {
         for name in Self.names {
             let numbers = try await numbers(name, admin, .server)
             let document = try await admin.document("c/w-\(name)").getDocument(source: .server)
-            #expect(!isOrdered || numbers == numbers.sorted(), "\(what): the batches of \(name)")
-            #expect(document.get("count") as? Int ?? 0 == numbers.count, "\(what): the batches of \(name)")
+            expect(!isOrdered || numbers == numbers.sorted(), "\(what): the batches of \(name)")
+            expect(document.get("count") as? Int ?? 0 == numbers.count, "\(what): the batches of \(name)")
             let all = batches.withLock { Array($0.enumerated()).filter { $0.element.user == name } }
             for (number, batch) in all {
                 guard let isAccepted = batch.isAccepted else { continue }
-                #expect(
-                    numbers.contains(number) == isAccepted, "\(what): batch \(number) of \(name) \(batch.error)")
+                expectEqual(numbers.contains(number), isAccepted, "\(what): batch \(number) of \(name) \(batch.error)")
             }
         }
     }

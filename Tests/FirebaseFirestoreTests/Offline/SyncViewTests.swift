@@ -82,7 +82,7 @@ struct SyncViewTests {
             let seen = changes.map { SyncView.Change($0.name, $0.state, namePrefix: store.namePrefixByteCount) }
             guard let snapshot = try view.apply(seen, snapshotMicroseconds: time, store: store) else { return }
             for change in snapshot.changes ?? [] {
-                if let index = change.oldIndex { #expect(shown.remove(at: index) == change.row.name) }
+                if let index = change.oldIndex { expectEqual(shown.remove(at: index), change.row.name) }
                 if let index = change.newIndex { shown.insert(change.row.name, at: index) }
             }
             latest = snapshot
@@ -194,16 +194,16 @@ struct SyncViewTests {
 
     private func check(_ run: Run, _ place: Comment) throws {
         let rows = Array(run.latest.rows)
-        #expect(run.shown == rows.map(\.name), place)
-        #expect(run.latest.hasPendingWrites == rows.contains { $0.document.hasPendingWrites }, place)
-        #expect(run.latest.isFromCache == !(run.isCurrent && run.view.limbo.isEmpty), place)
+        expectEqual(run.shown, rows.map(\.name), place)
+        expectEqual(run.latest.hasPendingWrites, rows.contains { $0.document.hasPendingWrites }, place)
+        expectEqual(run.latest.isFromCache, !(run.isCurrent && run.view.limbo.isEmpty), place)
         let limbo = rows.filter { !run.members.contains($0.name) && !$0.document.hasPendingWrites }.map(\.name)
-        #expect(run.view.limbo == (run.isCurrent ? Set(limbo.map { UTF8Text($0) }) : []), place)
+        expectEqual(run.view.limbo, run.isCurrent ? Set(limbo.map { UTF8Text($0) }) : [], place)
         // While an acknowledged write is held back, the program sees an earlier state.
         if run.view.isDue { return }
         let expected = try run.results()
-        #expect(rows.map(\.name) == expected.map(\.name), place)
-        #expect(rows.map(\.document.fields) == expected.map(\.document.fields), place)
+        expectEqual(rows.map(\.name), expected.map(\.name), place)
+        expectEqual(rows.map(\.document.fields), expected.map(\.document.fields), place)
     }
 
     // MARK: Work
@@ -227,10 +227,10 @@ struct SyncViewTests {
         for id in [0, 50_000, 99_999] {
             view.apply(added: [name("d\(id)")], removed: [])
             let snapshot = try view.apply([change(id, id + 50_000, 2, store)], snapshotMicroseconds: 2, store: store)
-            #expect(snapshot?.changes?.count == 1)
-            #expect(snapshot?.rows.count == count)
+            expectEqual(snapshot?.changes?.count, 1)
+            expectEqual(snapshot?.rows.count, count)
         }
-        #expect(view.examinedCount - before <= 3 * 4)
+        expect(view.examinedCount - before <= 3 * 4)
     }
 
     @Test
@@ -248,9 +248,9 @@ struct SyncViewTests {
                 SyncView.Change($0.name, $0.state, namePrefix: store.namePrefixByteCount)
             }
             let snapshot = try view.apply(seen, snapshotMicroseconds: nil, store: store)
-            #expect(snapshot?.changes?.map(\.row.name) == [name("d\(number)"), name("d\(number + 50)")])
+            expectEqual(snapshot?.changes?.map(\.row.name), [name("d\(number)"), name("d\(number + 50)")])
         }
-        #expect(view.snapshot.rows.map(\.name) == (changes..<changes + 50).map { name("d\($0)") })
-        #expect(view.examinedCount < 10 * changes)
+        expectEqual(view.snapshot.rows.map(\.name), (changes..<changes + 50).map { name("d\($0)") })
+        expect(view.examinedCount < 10 * changes)
     }
 }

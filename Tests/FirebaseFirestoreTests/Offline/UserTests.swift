@@ -64,11 +64,11 @@ struct UserTests {
             self.reference = reference
             reference.setData(["n": 1], completion: nil)
             await commits.server.waitForCalls(1)
-            #expect(await UserTests.number(reference) == 1)
+            await expectEqual(UserTests.number(reference), 1)
             program.become("bob")
             try await eventually("bob does not see what ada has written") { await UserTests.number(reference) == nil }
             reference.setData(["n": 2], completion: nil)
-            #expect(await UserTests.number(reference) == 2)
+            await expectEqual(UserTests.number(reference), 2)
             program.become("ada")
             try await eventually("ada sees what ada has written") { await UserTests.number(reference) == 1 }
         }
@@ -90,10 +90,10 @@ struct UserTests {
         program.become("bob")
         try await eventually("bob's write is sent") { database.writes.contains { $0.fields.last == 2 } }
         try await firestore.waitForPendingWrites()
-        #expect(database.writes.count == 2)
+        expectEqual(database.writes.count, 2)
         for call in server.calls where call.method == .commit {
             let write = try #require(try ScriptedDatabase.writes(of: call.payload).first)
-            #expect(call.authorization == "Bearer \(Self.token(write.fields.last == 1 ? "ada" : "bob"))")
+            expectEqual(call.authorization, "Bearer \(Self.token(write.fields.last == 1 ? "ada" : "bob"))")
         }
         try await firestore.terminate()
     }
@@ -121,8 +121,8 @@ struct UserTests {
         reference.setData(["n": 3], completion: nil)
         await server.waitForCalls(3)
         let sent = server.calls.compactMap(\.requestID)
-        #expect(sent.map(\.sequence) == [2, 1, 3])
-        #expect(sent.map(\.after?.sequence) == [nil, nil, 1])
+        expectEqual(sent.map(\.sequence), [2, 1, 3])
+        expectEqual(sent.map(\.after?.sequence), [nil, nil, 1])
         try await firestore.terminate()
     }
 
@@ -136,13 +136,13 @@ struct UserTests {
         let reference = firestore.document("c/d")
         reference.setData(["n": 1], completion: nil)
         await server.waitForCalls(1)
-        #expect(await Self.number(reference) == 1)
+        await expectEqual(Self.number(reference), 1)
         let ends = Mutex<[Int]>([])
         firestore.waitForPendingWrites { error in ends.withLock { $0.append((error as NSError?)?.code ?? 0) } }
         program.become("bob")
         try await eventually("the wait has ended") { !ends.withLock { $0.isEmpty } }
-        #expect(ends.withLock { $0 } == [FirestoreErrorCode.cancelled.rawValue])
-        #expect(await Self.number(reference) == nil)
+        expectEqual(ends.withLock { $0 }, [FirestoreErrorCode.cancelled.rawValue])
+        await expectNil(Self.number(reference))
         firestore.waitForPendingWrites { error in ends.withLock { $0.append((error as NSError?)?.code ?? 0) } }
         try await eventually("bob has no writes") { ends.withLock { $0.last } == 0 }
         try await firestore.terminate()
@@ -168,10 +168,10 @@ struct UserTests {
         total("bob's own writes", "other")
         total("ada's writes", "c")
         try await eventually("one wait has ended") { ends.withLock { !$0.isEmpty } }
-        #expect(ends.withLock { $0.first } == "ada's writes", "a total does not wait for what is not sent")
+        expectEqual(ends.withLock { $0.first }, "ada's writes", "a total does not wait for what is not sent")
         // The end of the client ends the other one.
         try await firestore.terminate()
-        #expect(ends.withLock { $0 } == ["ada's writes", "bob's own writes"])
+        expectEqual(ends.withLock { $0 }, ["ada's writes", "bob's own writes"])
     }
 
     @Test
@@ -186,17 +186,17 @@ struct UserTests {
             ("another collection", ReadScope(collection: "other")),
         ] {
             _ = try firestore.engine().whenWritesAreSettled(in: scope) { error in
-                #expect(error == nil)
+                expectNil(error)
                 ends.withLock { $0[name] = database.writes.map { $0.fields.last } }
             }
         }
         program.become("bob")
         try await eventually("bob sees what bob has written") { await Self.number(reference) == 2 }
-        #expect(ends.withLock { $0 } == ["another collection": []])
+        expectEqual(ends.withLock { $0 }, ["another collection": []])
         writers.commits.release()
         try await eventually("both waits have ended") { ends.withLock { $0.count } == 3 }
         for (name, writes) in ends.withLock({ $0 }) where name != "another collection" {
-            #expect(writes.contains(2), "\(name)")
+            expect(writes.contains(2), "\(name)")
         }
         try await firestore.terminate()
     }
@@ -229,7 +229,7 @@ struct UserTests {
         refusals.withLock { $0 = 3 }
         program = Program(server, cache: cache)
         try await program.firestore.waitForPendingWrites()
-        #expect(database.writes.count == 1)
+        expectEqual(database.writes.count, 1)
         try await program.firestore.terminate()
     }
 
@@ -247,12 +247,12 @@ struct UserTests {
         program = Program(server, "bob", cache: cache)
         try await program.firestore.disableNetwork()
         program.firestore.document("c/d").setData(["n": 2], completion: nil)
-        #expect(await Self.number(program.firestore.document("c/d")) == 2)
+        await expectEqual(Self.number(program.firestore.document("c/d")), 2)
         try await program.firestore.terminate()
         program = Program(server, "bob", cache: cache)
         try await program.firestore.waitForPendingWrites()
-        #expect(database.writes.map { $0.fields.last } == [1, 2])
-        #expect(server.calls.last { $0.method == .commit }?.authorization == "Bearer \(Self.token("bob"))")
+        expectEqual(database.writes.map { $0.fields.last }, [1, 2])
+        expectEqual(server.calls.last { $0.method == .commit }?.authorization, "Bearer \(Self.token("bob"))")
         try await program.firestore.terminate()
     }
 
@@ -274,13 +274,13 @@ struct UserTests {
         try await program.firestore.engine().prepareToClose()
         isRefused.store(true, ordering: .releasing)
         try await eventually("the write is refused") { code.load(ordering: .acquiring) != 0 }
-        #expect(code.load(ordering: .acquiring) == FirestoreErrorCode.permissionDenied.rawValue)
+        expectEqual(code.load(ordering: .acquiring), FirestoreErrorCode.permissionDenied.rawValue)
         try await program.firestore.terminate()
         let count = server.calls.count { $0.method == .commit }
         program = Program(server, cache: cache)
-        #expect(await Self.number(program.firestore.document("c/d")) == nil)
+        await expectNil(Self.number(program.firestore.document("c/d")))
         try await program.firestore.waitForPendingWrites()
-        #expect(server.calls.count { $0.method == .commit } == count)
+        expectEqual(server.calls.count { $0.method == .commit }, count)
         try await program.firestore.terminate()
     }
 }

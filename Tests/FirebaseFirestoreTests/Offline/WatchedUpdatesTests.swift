@@ -37,14 +37,14 @@ struct WatchedUpdatesTests {
         let store = try LocalStore(LocalStore.Configuration(database: firestore.databaseName)) { _ in }
         for step in steps {
             let updates = updates(step)
-            #expect(updates.targets.map(\.id) == (0..<UInt32(step.count)).map { $0 })
+            expectEqual(updates.targets.map(\.id), (0..<UInt32(step.count)).map { $0 })
             _ = try store.apply(Array(updates.documents.values))
         }
         return try store.state(of: name.string)
     }
 
     private func expectFound(_ microseconds: UInt64, after steps: [[WatchedChange]]) throws {
-        #expect(try state(after: steps).document?.updateMicroseconds == microseconds)
+        try expectEqual(state(after: steps).document?.updateMicroseconds, microseconds)
     }
 
     @Test

@@ -41,7 +41,7 @@ struct WorkQueueTests {
         queue.submit([4], mayRun: true)
         gate.signal()
         queue.sync { record.run("sync") }
-        #expect(record.entries.withLock { $0 } == ["1+2+3", "work", "4", "sync"])
+        expectEqual(record.entries.withLock { $0 }, ["1+2+3", "work", "4", "sync"])
     }
 
     @Test
@@ -50,10 +50,10 @@ struct WorkQueueTests {
         let queue = WorkQueue<Int>(label: "test") { _ in threads.withLock { $0.append(Thread.current) } }
         let here = Thread.current
         queue.submit([1], mayRun: true)
-        #expect(threads.withLock { $0.first } === here)
+        expect(threads.withLock { $0.first } === here)
         queue.submit([2], mayRun: false)
         queue.sync {}
-        #expect(threads.withLock { $0.count } == 2)
+        expectEqual(threads.withLock { $0.count }, 2)
     }
 
     @Test
@@ -78,11 +78,11 @@ struct WorkQueueTests {
         }
         queue.sync {}
         let entries = record.entries.withLock { $0 }
-        #expect(record.overlaps.load(ordering: .relaxed) == 0)
-        #expect(entries.count == threads * count)
+        expectEqual(record.overlaps.load(ordering: .relaxed), 0)
+        expectEqual(entries.count, threads * count)
         for thread in 0..<threads {
             let own = entries.filter { $0.hasPrefix("\(thread) ") }
-            #expect(own == (0..<count).map { "\(thread) \($0)" })
+            expectEqual(own, (0..<count).map { "\(thread) \($0)" })
         }
     }
 }

@@ -1,5 +1,6 @@
 // Path strings of the API.
 
+import TestSupport
 import Testing
 
 @testable import FirebaseFirestore
@@ -11,7 +12,7 @@ import Testing
         ("a/\u{301}b", ["a", "\u{301}b"]), ("/\u{301}a/", ["\u{301}a"]),
     ])
     func `Outer slashes are tolerated, everything else is literal`(path: String, expected: [String]) throws {
-        #expect(try PathRules.segments(path) == expected)
+        try expectEqual(PathRules.segments(path), expected)
     }
 
     @Test(arguments: [
@@ -25,10 +26,10 @@ import Testing
 
     @Test
     func `Collections have an odd number of segments, documents an even one`() throws {
-        #expect(try PathRules.collection("a/b/c") == ["a", "b", "c"])
-        #expect(try PathRules.collection("c", below: ["a", "b"]) == ["a", "b", "c"])
-        #expect(try PathRules.document("b", below: ["a"]) == ["a", "b"])
-        #expect(try PathRules.document("b/c/d", below: ["a"]) == ["a", "b", "c", "d"])
+        try expectEqual(PathRules.collection("a/b/c"), ["a", "b", "c"])
+        try expectEqual(PathRules.collection("c", below: ["a", "b"]), ["a", "b", "c"])
+        try expectEqual(PathRules.document("b", below: ["a"]), ["a", "b"])
+        try expectEqual(PathRules.document("b/c/d", below: ["a"]), ["a", "b", "c", "d"])
         #expect(
             throws: RuleViolation(
                 "Invalid collection reference. Collection references must have an odd number of segments, but a/b has 2"
@@ -48,11 +49,11 @@ import Testing
     @Test
     func `Automatic ids are 20 letters and digits, and do not repeat`() {
         let ids = (0..<2000).map { _ in AutoID.next() }
-        #expect(Set(ids).count == ids.count)
+        expectEqual(Set(ids).count, ids.count)
         for id in ids {
-            #expect(id.utf8.count == 20)
-            #expect(id.utf8.allSatisfy { ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7a || $0 >= 0x30 && $0 <= 0x39 })
+            expectEqual(id.utf8.count, 20)
+            expect(id.utf8.allSatisfy { ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7a || $0 >= 0x30 && $0 <= 0x39 })
         }
-        #expect(Set(ids.joined()).count == 62, "every character of the alphabet occurs")
+        expectEqual(Set(ids.joined()).count, 62, "every character of the alphabet occurs")
     }
 }

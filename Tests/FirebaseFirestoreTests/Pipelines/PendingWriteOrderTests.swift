@@ -97,7 +97,7 @@ import Testing
             scene.refuse(3)
             firestore.document("c/d").setData(["n": 1], completion: nil)
             _ = try await pipeline.execute()
-            #expect(scene.take() == ["commit", "read"], "\(name)")
+            expectEqual(scene.take(), ["commit", "read"], "\(name)")
             try await firestore.waitForPendingWrites()
             _ = scene.take()
         }
@@ -120,7 +120,7 @@ import Testing
             } else {
                 _ = try await firestore.pipeline().collection("c").execute()
             }
-            #expect(scene.take() == ["commit", "read"], "\(isTotal)")
+            expectEqual(scene.take(), ["commit", "read"], "\(isTotal)")
             try await write.value
         }
         try await firestore.terminate()
@@ -147,7 +147,7 @@ import Testing
             } else {
                 _ = try await firestore.pipeline().collection("c").execute()
             }
-            #expect(scene.take() == ["commit", "read"], "\(isTotal)")
+            expectEqual(scene.take(), ["commit", "read"], "\(isTotal)")
             try await firestore.terminate()
         }
     }

@@ -22,7 +22,7 @@ import Testing
         try await books(firestore)
         try await body(firestore)
         try await firestore.terminate()
-        #expect(database.stop())
+        expect(database.stop())
     }
 
     @Test(arguments: TestBackend.allCases)
@@ -31,23 +31,23 @@ import Testing
             let source = db.pipeline().collection("books")
             let snapshot = try await source.where(Field("genre").equal("sf") && Field("rating").greaterThan(4))
                 .execute()
-            #expect(snapshot.results.map(\.id) == ["a"])
+            expectEqual(snapshot.results.map(\.id), ["a"])
             let first = try #require(snapshot.results.first)
-            #expect(first.ref == db.document("books/a") && first.get("title") as? String == "Ubik")
-            #expect(first.get(Field("tags")) as? [String] == ["x", "y"] && first.get("none") == nil)
-            #expect(first.updateTime != nil && snapshot.executionTime.seconds > 0)
+            expect(first.ref == db.document("books/a") && first.get("title") as? String == "Ubik")
+            expect(first.get(Field("tags")) as? [String] == ["x", "y"] && first.get("none") == nil)
+            expect(first.updateTime != nil && snapshot.executionTime.seconds > 0)
             let selected = try await source.sort([Field("rating").descending()]).offset(1).limit(1)
                 .select([Field("title").toUpper().as("t"), Field("n")]).execute()
-            #expect(selected.results.count == 1)
-            #expect(selected.results[0].data["t"] as? String == "DUNE" && selected.results[0].data["n"] as? Int == 2)
+            expectEqual(selected.results.count, 1)
+            expect(selected.results[0].data["t"] as? String == "DUNE" && selected.results[0].data["n"] as? Int == 2)
             let others = try await source.where(!Field("tags").arrayContains("x") || Field("n").equalAny([1, 7]))
                 .select(["n"]).sort([Field("n").ascending()]).execute()
-            #expect(others.results.map { $0.get("n") as? Int } == [1, 2])
+            expectEqual(others.results.map { $0.get("n") as? Int }, [1, 2])
             let nearest = try await source.findNearest(
                 field: Field("v"), vectorValue: VectorValue([1, 3]), distanceMeasure: .euclidean, limit: 2,
                 distanceField: "d"
             ).execute()
-            #expect(nearest.results.map { $0.get("d") as? Double } == [1])
+            expectEqual(nearest.results.map { $0.get("d") as? Double }, [1])
         }
     }
 
@@ -77,7 +77,7 @@ import Testing
             for (index, query) in queries.enumerated() {
                 let expected = try await query.getDocuments(source: .server).documents.map(\.documentID)
                 let results = try await db.pipeline().create(from: query).execute().results
-                #expect(results.map { $0.id ?? "" } == expected, "query \(index)")
+                expectEqual(results.map { $0.id ?? "" }, expected, "query \(index)")
             }
             // Documents without the field differ from every value, in pipelines.
             for (query, expected) in [
@@ -86,11 +86,11 @@ import Testing
                 (books.whereField("rating", isNotEqualTo: 4.5).order(by: "rating"), ["b", "c"]),
             ] {
                 let results = try await db.pipeline().create(from: query).execute().results
-                #expect(results.map { $0.id ?? "" }.sorted() == expected)
+                expectEqual(results.map { $0.id ?? "" }.sorted(), expected)
             }
             let counted = try await db.pipeline().create(from: books.whereField("genre", isEqualTo: "sf"))
                 .aggregate([CountAll().as("n")]).execute()
-            #expect(counted.results.map { $0.get("n") as? Int } == [2])
+            expectEqual(counted.results.map { $0.get("n") as? Int }, [2])
         }
     }
 
@@ -104,12 +104,12 @@ import Testing
                     Field("rating").greaterThan(4).countIf().as("good"),
                 ], groups: [Field("genre")]
             ).sort([Field("n").descending()]).execute()
-            #expect(totals.results.map { $0.get("genre") as? String } == ["sf", "romance"])
-            #expect(totals.results[0].get("mean") as? Double == 4.25 && totals.results[0].get("good") as? Int == 1)
-            #expect(totals.results[0].ref == nil && totals.results[0].id == nil)
+            expectEqual(totals.results.map { $0.get("genre") as? String }, ["sf", "romance"])
+            expect(totals.results[0].get("mean") as? Double == 4.25 && totals.results[0].get("good") as? Int == 1)
+            expect(totals.results[0].ref == nil && totals.results[0].id == nil)
             let tags = try await source.unnest(Field("tags").as("tag"), indexField: "i").distinct(["tag"])
                 .sort([Field("tag").ascending()]).execute()
-            #expect(tags.results.map { $0.get("tag") as? String ?? "-" } == ["-", "x", "y"])
+            expectEqual(tags.results.map { $0.get("tag") as? String ?? "-" }, ["-", "x", "y"])
             let stars = Subcollection("reviews").aggregate([Field("stars").sum().as("s")])
             let joined = try await source.define([Field("n").as("number")])
                 .select([
@@ -121,15 +121,14 @@ import Testing
                         Field("n").equal(1), then: Constant("one"), else: MapExpression(["n": Field("n")])
                     ).as("name"),
                 ]).execute()
-            #expect(joined.results.map { $0.get("stars") as? Int } == [5, 0, 0])
-            #expect(joined.results.map { $0.get("smaller") as? [Int] } == [[], [1], [1, 2]])
-            #expect(joined.results[0].get("upper") as? [String] == ["X", "Y"])
-            #expect(joined.results[2].get("name.n") as? Int == 3)
+            expectEqual(joined.results.map { $0.get("stars") as? Int }, [5, 0, 0])
+            expectEqual(joined.results.map { $0.get("smaller") as? [Int] }, [[], [1], [1, 2]])
+            expect(joined.results[0].get("upper") as? [String] == ["X", "Y"])
+            expect(joined.results[2].get("name.n") as? Int == 3)
             let union = try await db.pipeline().documents(["books/a"]).union(with: source.limit(1)).execute()
-            #expect(union.results.map(\.id) == ["a", "a"])
-            #expect(
-                try await db.pipeline().database().aggregate([CountAll().as("n")]).execute().results[0].get("n") as? Int
-                    == 4)
+            expectEqual(union.results.map(\.id), ["a", "a"])
+            try await expect(
+                db.pipeline().database().aggregate([CountAll().as("n")]).execute().results[0].get("n") as? Int == 4)
         }
     }
 
@@ -139,9 +138,9 @@ import Testing
             let source = db.pipeline().collection("books")
             _ = try await source.where(Field("genre").equal("sf"))
                 .rawStage(name: "update", params: [["rating": Field("rating").add(1)]]).execute()
-            #expect(try await db.document("books/a").getDocument().get("rating") as? Double == 5.5)
+            try await expect(db.document("books/a").getDocument().get("rating") as? Double == 5.5)
             db.document("books/d").setData(["n": 4]) { _ in }
-            #expect(try await source.execute().results.count == 4)
+            try await expectEqual(source.execute().results.count, 4)
             do {
                 _ = try await source.limit(-1).execute()
                 Issue.record("no error")
@@ -165,11 +164,11 @@ import Testing
             ])
             let source = db.pipeline().documents(["books/a"])
             let first = try #require(try await source.execute().results.first)
-            #expect(first.data.keys.contains("none") && first.data["none"]! == nil && first.get("none") == nil)
-            #expect((first.get("list") as? [Any])?.first is NSNull)
+            expect(first.data.keys.contains("none") && first.data["none"]! == nil && first.get("none") == nil)
+            expect((first.get("list") as? [Any])?.first is NSNull)
             let named = try await source.select(["__name__", "map.level 1"]).execute().results[0]
-            #expect(named.data.keys.sorted() == ["map"] && named.id == "a")
-            #expect(named.get(FieldPath(["map", "level 1"])) as? String == "i")
+            expect(named.data.keys.sorted() == ["map"] && named.id == "a")
+            expect(named.get(FieldPath(["map", "level 1"])) as? String == "i")
             let computed = try await source.select([
                 Field("tags").equal(ArrayExpression(["x", Field("tags").arrayLast()])).as("list"),
                 MapExpression(["n": Field("n"), "more": ["sum": Field("n").add(1)]]).as("map"),
@@ -186,14 +185,14 @@ import Testing
                 Field("n").coalesce([Constant(7)]).as("coalesce"), Constant(1.25).truncToPrecision(1).as("trunc"),
             ]).execute()
             let row = try #require(computed.results.first)
-            #expect(row.get("list") as? Bool == true && row.get("map.more.sum") as? Int == 2)
-            #expect(row.get("reversed") as? [String] == ["y", "x"] && row.get("text") as? String == "kibU")
-            #expect(row.get("above") as? String == "a" && row.get("flag") as? Bool == false)
-            #expect(row.get("switch") as? String == "one" && row.get("between") as? Bool == true)
-            #expect(row.get("xor") as? Bool == false && row.get("nor") as? Bool == true)
-            #expect(row.get("day") as? Int == 2 && row.get("hours") as? Int == 24)
-            #expect(row.get("ifNull") as? String == "nothing" && row.get("coalesce") as? Int == 1)
-            #expect(row.get("trunc") as? Double == 1.2)
+            expect(row.get("list") as? Bool == true && row.get("map.more.sum") as? Int == 2)
+            expect(row.get("reversed") as? [String] == ["y", "x"] && row.get("text") as? String == "kibU")
+            expect(row.get("above") as? String == "a" && row.get("flag") as? Bool == false)
+            expect(row.get("switch") as? String == "one" && row.get("between") as? Bool == true)
+            expect(row.get("xor") as? Bool == false && row.get("nor") as? Bool == true)
+            expect(row.get("day") as? Int == 2 && row.get("hours") as? Int == 24)
+            expect(row.get("ifNull") as? String == "nothing" && row.get("coalesce") as? Int == 1)
+            expect(row.get("trunc") as? Double == 1.2)
         }
     }
 
@@ -222,11 +221,11 @@ import Testing
                 source.union(with: source.select(twice)),
                 source.select([Subcollection("c").select(twice).toArrayExpression().add(1).as("y")]),
                 source.where(source.select(twice).toScalarExpression().equal(1)),
-            ] { #expect(await message(of: stage) == selectables) }
-            #expect(
-                await message(of: source.aggregate([total, total])) == "Duplicate alias 'x' found in accumulators.")
-            #expect(await message(of: Subcollection("reviews").limit(1))?.contains("without a database") == true)
-            #expect(await message(of: source.select([Field("a").as("x"), Field("b").as("y")])) == nil)
+            ] { await expectEqual(message(of: stage), selectables) }
+            await expectEqual(
+                message(of: source.aggregate([total, total])), "Duplicate alias 'x' found in accumulators.")
+            await expectEqual(message(of: Subcollection("reviews").limit(1))?.contains("without a database"), true)
+            await expectNil(message(of: source.select([Field("a").as("x"), Field("b").as("y")])))
         }
     }
 }

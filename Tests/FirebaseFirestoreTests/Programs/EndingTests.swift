@@ -54,30 +54,30 @@ private let nobody = "127.0.0.1:1"
         let process = try ClientProgram.run(
             program, "127.0.0.1:\(server.port)", count: 300,
             environment: ["HEARTH_PROJECT": "p", "HEARTH_EXIT_WAIT": "600"])
-        #expect(process.status == 0)
-        #expect(process.errors == "")
+        expectEqual(process.status, 0)
+        expectEqual(process.errors, "")
         let firestore = TestFirestore.make(host: "127.0.0.1:\(server.port)", project: "p")
-        #expect(try await firestore.collection("programs").count.getAggregation(source: .server).count == 300)
+        try await expectEqual(firestore.collection("programs").count.getAggregation(source: .server).count, 300)
         try await firestore.terminate()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
     func `Writes that the server cannot take in time are counted on standard error`() throws {
         let process = try ClientProgram.run("writes", nobody, count: 3, environment: ["HEARTH_EXIT_WAIT": "0.1"])
-        #expect(process.status == 0)
+        expectEqual(process.status, 0)
         let words = "3 writes wait for a reply of \(nobody). These writes may be lost"
-        #expect(process.errors.contains(words), "\(process.errors)")
+        expect(process.errors.contains(words), "\(process.errors)")
     }
 
     @Test
     func `The wait at the end is what the environment says, and five seconds without a number in it`() {
-        #expect(ExitFlush.seconds(in: [:]) == 5)
-        #expect(ExitFlush.seconds(in: ["HEARTH_EXIT_WAIT": "0"]) == 0)
-        #expect(ExitFlush.seconds(in: ["HEARTH_EXIT_WAIT": "2.5"]) == 2.5)
-        #expect(ExitFlush.seconds(in: ["HEARTH_EXIT_WAIT": "soon"]) == 5)
-        #expect(ExitFlush.seconds(in: ["HEARTH_EXIT_WAIT": "-1"]) == 5)
-        #expect(ExitFlush.seconds(in: ["HEARTH_EXIT_WAIT": "1e9"]) == 3600)
+        expectEqual(ExitFlush.seconds(in: [:]), 5)
+        expectEqual(ExitFlush.seconds(in: ["HEARTH_EXIT_WAIT": "0"]), 0)
+        expectEqual(ExitFlush.seconds(in: ["HEARTH_EXIT_WAIT": "2.5"]), 2.5)
+        expectEqual(ExitFlush.seconds(in: ["HEARTH_EXIT_WAIT": "soon"]), 5)
+        expectEqual(ExitFlush.seconds(in: ["HEARTH_EXIT_WAIT": "-1"]), 5)
+        expectEqual(ExitFlush.seconds(in: ["HEARTH_EXIT_WAIT": "1e9"]), 3600)
     }
 }
 
@@ -88,10 +88,10 @@ private let nobody = "127.0.0.1:1"
     {
         let process = try ClientProgram.start("awaits", nobody)
         let reason = "cannot connect to \(nobody): connection refused."
-        #expect(process.waitForError("The server \(nobody) cannot be reached: \(reason)"))
-        #expect(process.errors.contains("Start a Hearth server at this address, or set another one"))
-        #expect(process.errors.contains("1 call waits"))
-        #expect(process.isRunning)
+        expect(process.waitForError("The server \(nobody) cannot be reached: \(reason)"))
+        expect(process.errors.contains("Start a Hearth server at this address, or set another one"))
+        expect(process.errors.contains("1 call waits"))
+        expect(process.isRunning)
         process.signal(SIGKILL)
         process.waitForEnd()
     }
@@ -101,13 +101,13 @@ private let nobody = "127.0.0.1:1"
         let directory = TemporaryDirectory("client-logging")
         let server = try ServerProcess(data: directory.path)
         let process = try ClientProgram.run("logs", "127.0.0.1:\(server.port)")
-        #expect(process.status == 0)
+        expectEqual(process.status, 0)
         for text in [
             "connecting to 127.0.0.1:\(server.port)", "connected to", "commit programs/d: started",
             "commit programs/d: OK after",
         ] {
-            #expect(process.errors.contains(text), "\(text) in \(process.errors)")
+            expect(process.errors.contains(text), "\(text) in \(process.errors)")
         }
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 }

@@ -4,6 +4,7 @@ import Basics
 import DocumentModel
 import Foundation
 import HearthClient
+import TestSupport
 import Testing
 
 @testable import FirebaseFirestore
@@ -24,25 +25,25 @@ import Testing
 
     @Test
     func `A collection is a query for all of its documents`() {
-        #expect(
-            books.definition.structuredQuery() == StructuredQuery(from: [CollectionSelector(collectionID: "books")]))
-        #expect(books == firestore.collection("/books/"))
-        #expect(books != firestore.collection("authors"))
-        #expect(firestore.collectionGroup("books") != books)
+        expectEqual(
+            books.definition.structuredQuery(), StructuredQuery(from: [CollectionSelector(collectionID: "books")]))
+        expectEqual(books, firestore.collection("/books/"))
+        expect(books != firestore.collection("authors"))
+        expect(firestore.collectionGroup("books") != books)
     }
 
     @Test
     func `Filters, orders and limits arrive as they were given`() throws {
         let query = books.whereField("a.b", isEqualTo: 1).whereField("c", arrayContainsAny: ["x", "y"])
             .order(by: "d", descending: true).limit(to: 3).definition.structuredQuery()
-        #expect(
-            query.filter
-                == .and([
-                    .field(try path("a", "b"), .equal, encoded(.integer(1))),
-                    .field(try path("c"), .arrayContainsAny, encoded(.array([.string("x"), .string("y")]))),
-                ]))
-        #expect(query.orderBy == [Order(field: try path("d"), direction: .descending)])
-        #expect(query.limit == 3)
+        expectEqual(
+            query.filter,
+            .and([
+                .field(try path("a", "b"), .equal, encoded(.integer(1))),
+                .field(try path("c"), .arrayContainsAny, encoded(.array([.string("x"), .string("y")]))),
+            ]))
+        expectEqual(query.orderBy, [Order(field: try path("d"), direction: .descending)])
+        expectEqual(query.limit, 3)
     }
 
     @Test
@@ -64,7 +65,7 @@ import Testing
                 Issue.record("no field filter for \(relation)")
                 continue
             }
-            #expect(found == relation)
+            expectEqual(found, relation)
         }
     }
 
@@ -74,16 +75,16 @@ import Testing
         let expected = encoded(.array([.array([.string("a")]), .array([.string("b"), .integer(1)])]))
         let typed = encoded(.array([.array([.string("a")]), .array([.string("b")])]))
         let untyped: [Any] = [["a"], ["b", 1] as [Any]]
-        #expect(books.whereField("f", in: untyped).definition.filters == [.field(field, .isIn, expected)])
-        #expect(books.whereField("f", notIn: untyped).definition.filters == [.field(field, .notIn, expected)])
-        #expect(books.whereField("f", in: [["a"], ["b"]]).definition.filters == [.field(field, .isIn, typed)])
+        expectEqual(books.whereField("f", in: untyped).definition.filters, [.field(field, .isIn, expected)])
+        expectEqual(books.whereField("f", notIn: untyped).definition.filters, [.field(field, .notIn, expected)])
+        expectEqual(books.whereField("f", in: [["a"], ["b"]]).definition.filters, [.field(field, .isIn, typed)])
         let excluding = books.whereField(FieldPath(["f"]), notIn: [["a"], ["b"]])
-        #expect(excluding.definition.filters == [.field(field, .notIn, typed)])
+        expectEqual(excluding.definition.filters, [.field(field, .notIn, typed)])
         let filter = Filter.whereField("f", in: [["a"], ["b"]])
-        #expect(books.whereFilter(filter).definition.filters == [.field(field, .isIn, typed)])
+        expectEqual(books.whereFilter(filter).definition.filters, [.field(field, .isIn, typed)])
         // Deeper ones the server checks, as with the Apple SDK.
         let deep = encoded(.array([.array([.array([.integer(1)])])]))
-        #expect(books.whereField("f", in: [[[1]]]).definition.filters == [.field(field, .isIn, deep)])
+        expectEqual(books.whereField("f", in: [[[1]]]).definition.filters, [.field(field, .isIn, deep)])
     }
 
     @Test
@@ -119,10 +120,10 @@ import Testing
     @Test
     func `null and NaN are tested for by unary filters`() throws {
         let field = try path("f")
-        #expect(books.whereField("f", isEqualTo: NSNull()).definition.filters == [.unary(field, .isNull)])
-        #expect(books.whereField("f", isNotEqualTo: NSNull()).definition.filters == [.unary(field, .isNotNull)])
-        #expect(books.whereField("f", isEqualTo: Double.nan).definition.filters == [.unary(field, .isNaN)])
-        #expect(books.whereField("f", isNotEqualTo: Double.nan).definition.filters == [.unary(field, .isNotNaN)])
+        expectEqual(books.whereField("f", isEqualTo: NSNull()).definition.filters, [.unary(field, .isNull)])
+        expectEqual(books.whereField("f", isNotEqualTo: NSNull()).definition.filters, [.unary(field, .isNotNull)])
+        expectEqual(books.whereField("f", isEqualTo: Double.nan).definition.filters, [.unary(field, .isNaN)])
+        expectEqual(books.whereField("f", isNotEqualTo: Double.nan).definition.filters, [.unary(field, .isNotNaN)])
     }
 
     @Test
@@ -131,31 +132,29 @@ import Testing
             .whereField("a", isEqualTo: 1), .andFilter([.whereField("b", isGreaterOrEqualTo: 2), .andFilter([])]),
         ])
         let query = books.whereFilter(either)
-        #expect(
-            query.definition.filters == [
+        expectEqual(
+            query.definition.filters,
+            [
                 .or([
                     .field(try path("a"), .equal, encoded(.integer(1))),
                     .field(try path("b"), .greaterThanOrEqual, encoded(.integer(2))),
                 ])
             ])
-        #expect(books.whereFilter(.orFilter([])) == books)
+        expectEqual(books.whereFilter(.orFilter([])), books)
     }
 
     @Test
     func `A document id stands for the document's name`() throws {
         let root = firestore.documentsRoot
         let byID = books.whereField(.documentID(), isEqualTo: "b1").definition.filters
-        #expect(byID == [.field(.documentName, .equal, QueryValues.reference("\(root)/books/b1"))])
+        expectEqual(byID, [.field(.documentName, .equal, QueryValues.reference("\(root)/books/b1"))])
         let group = firestore.collectionGroup("books").whereField(.documentID(), in: ["a/b/books/c"]).definition.filters
-        #expect(
-            group == [
-                .field(.documentName, .isIn, QueryValues.array([QueryValues.reference("\(root)/a/b/books/c")]))
-            ])
+        expectEqual(
+            group, [.field(.documentName, .isIn, QueryValues.array([QueryValues.reference("\(root)/a/b/books/c")]))])
         let reference = books.document("b2")
-        #expect(
-            books.whereField(.documentID(), isLessThan: reference).definition.filters == [
-                .field(.documentName, .lessThan, QueryValues.reference(reference.name))
-            ])
+        expectEqual(
+            books.whereField(.documentID(), isLessThan: reference).definition.filters,
+            [.field(.documentName, .lessThan, QueryValues.reference(reference.name))])
     }
 
     @Test
@@ -163,30 +162,30 @@ import Testing
     {
         let query = books.whereField("z", isGreaterThan: 1).whereField("b", isNotEqualTo: 2)
             .whereField("k", isEqualTo: 3).order(by: "m", descending: true)
-        #expect(query.definition.effectiveOrders.map(\.field.description) == ["m", "b", "z", "__name__"])
-        #expect(query.definition.effectiveOrders.allSatisfy { $0.direction == .descending })
+        expectEqual(query.definition.effectiveOrders.map(\.field.description), ["m", "b", "z", "__name__"])
+        expect(query.definition.effectiveOrders.allSatisfy { $0.direction == .descending })
     }
 
     @Test
     func `limit(toLast:) asks for the first ones of the reversed order, with the cursors swapped`() throws {
         let query = books.order(by: "a").start(at: [1]).end(before: [5]).limit(toLast: 2).definition
-        #expect(query.isReversed)
+        expect(query.isReversed)
         let sent = query.structuredQuery()
-        #expect(sent.orderBy.map(\.direction) == [.descending, .descending])
-        #expect(sent.startAt == Cursor(values: [encoded(.integer(5))], before: false))
-        #expect(sent.endAt == Cursor(values: [encoded(.integer(1))], before: false))
-        #expect(sent.limit == 2)
+        expectEqual(sent.orderBy.map(\.direction), [.descending, .descending])
+        expectEqual(sent.startAt, Cursor(values: [encoded(.integer(5))], before: false))
+        expectEqual(sent.endAt, Cursor(values: [encoded(.integer(1))], before: false))
+        expectEqual(sent.limit, 2)
     }
 
     @Test
     func `The last cursor of a side wins, and says on which side of its position it stands`() {
         let query = books.order(by: "a").order(by: "b")
-        #expect(
-            query.start(at: [1]).start(after: [2]).definition.startAt
-                == Cursor(values: [encoded(.integer(2))], before: false))
-        #expect(query.start(at: [1, 2]).definition.startAt?.before == true)
-        #expect(query.end(before: [1]).definition.endAt?.before == true)
-        #expect(query.end(at: [1]).definition.endAt?.before == false)
+        expectEqual(
+            query.start(at: [1]).start(after: [2]).definition.startAt,
+            Cursor(values: [encoded(.integer(2))], before: false))
+        expectEqual(query.start(at: [1, 2]).definition.startAt?.before, true)
+        expectEqual(query.end(before: [1]).definition.endAt?.before, true)
+        expectEqual(query.end(at: [1]).definition.endAt?.before, false)
     }
 
     @Test
@@ -198,10 +197,9 @@ import Testing
             reference: reference,
             stored: VisibleDocument(StoredDocument(fields: fields, createTime: time, updateTime: time)))
         let query = books.order(by: "a").start(afterDocument: snapshot).definition.structuredQuery()
-        #expect(
-            query.startAt
-                == Cursor(values: [encoded(.integer(5)), QueryValues.reference(reference.name)], before: false))
-        #expect(query.orderBy.map(\.field.description) == ["a", "__name__"])
+        expectEqual(
+            query.startAt, Cursor(values: [encoded(.integer(5)), QueryValues.reference(reference.name)], before: false))
+        expectEqual(query.orderBy.map(\.field.description), ["a", "__name__"])
         #expect(throws: RuleViolation.self) {
             try CursorRules.document(snapshot, before: true)
                 .cursor(for: books.order(by: "missing").definition, firestore: firestore)
@@ -231,31 +229,31 @@ import Testing
         let field = try path("f")
         var query = books.definition
         query.filters = [.field(field, first.wire, encoded(.array([.integer(1)])))]
-        #expect(
+        expectEqual(
             violation { () throws(RuleViolation) in
                 _ = try QueryRules.adding(.field(field, second.wire, encoded(.integer(1))), to: query)
-            } == "Invalid Query. You cannot use '\(second.name)' filters with '\(first.name)' filters.")
+            }, "Invalid Query. You cannot use '\(second.name)' filters with '\(first.name)' filters.")
     }
 
     @Test
     func `There is one notEqual and one notIn at most, also inside composite filters`() throws {
         let field = try path("f")
         let filter = DocumentModel.Filter.field(field, .notEqual, encoded(.integer(1)))
-        #expect(
+        expectEqual(
             violation { () throws(RuleViolation) in
                 _ = try QueryRules.adding(.or([filter, .unary(field, .isNotNull)]), to: books.definition)
-            } == "Invalid Query. You cannot use more than one 'notEqual' filter.")
+            }, "Invalid Query. You cannot use more than one 'notEqual' filter.")
     }
 
     @Test(arguments: [
         (ComparisonOperator.isIn, 0), (.notIn, 0), (.arrayContainsAny, 0),
     ])
     func `Operands are checked`(relation: ComparisonOperator, count: Int) {
-        #expect(
+        expectEqual(
             violation { () throws(RuleViolation) in
                 _ = try OperandRules.filter(
                     FieldPath(["f"]), relation, [Any](), query: books.definition, firestore: firestore)
-            } == "Invalid Query. A non-empty array is required for '\(relation.name)' filters.")
+            }, "Invalid Query. A non-empty array is required for '\(relation.name)' filters.")
     }
 
     @Test
@@ -267,34 +265,34 @@ import Testing
                 _ = try OperandRules.filter(.documentID(), relation, operand, query: query, firestore: firestore)
             }
         }
-        #expect(check(.equal, "", collection)?.contains("it was an empty string") == true)
-        #expect(check(.equal, "a/b", collection)?.contains("contains a '/' character") == true)
-        #expect(check(.equal, "a/b/c", group)?.contains("odd number of segments (3)") == true)
-        #expect(check(.equal, 5, collection)?.contains("valid string or DocumentReference") == true)
-        #expect(check(.arrayContains, "a", collection)?.contains("document IDs are not arrays") == true)
-        #expect(check(.isIn, ["a", "b/c"], collection)?.contains("contains a '/' character") == true)
-        #expect(check(.equal, "a/b", group) == nil)
+        expectEqual(check(.equal, "", collection)?.contains("it was an empty string"), true)
+        expectEqual(check(.equal, "a/b", collection)?.contains("contains a '/' character"), true)
+        expectEqual(check(.equal, "a/b/c", group)?.contains("odd number of segments (3)"), true)
+        expectEqual(check(.equal, 5, collection)?.contains("valid string or DocumentReference"), true)
+        expectEqual(check(.arrayContains, "a", collection)?.contains("document IDs are not arrays"), true)
+        expectEqual(check(.isIn, ["a", "b/c"], collection)?.contains("contains a '/' character"), true)
+        expectNil(check(.equal, "a/b", group))
     }
 
     @Test
     func `Limits are positive, orders come before cursors, cursors are not longer than the orders`() throws {
         let query = books.definition
-        #expect(
-            violation { () throws(RuleViolation) in _ = try QueryRules.limiting(query, to: 0, side: .first) }
-                == "Invalid Query. Query limit (0) is invalid. Limit must be positive.")
+        expectEqual(
+            violation { () throws(RuleViolation) in _ = try QueryRules.limiting(query, to: 0, side: .first) },
+            "Invalid Query. Query limit (0) is invalid. Limit must be positive.")
         let started = books.order(by: "a").start(at: [1]).definition
-        #expect(
+        expectEqual(
             violation { () throws(RuleViolation) in
                 _ = try QueryRules.adding(Order(field: .documentName), to: started)
-            }?.contains("starting point") == true)
-        #expect(
+            }?.contains("starting point"), true)
+        expectEqual(
             violation { () throws(RuleViolation) in
                 _ = try CursorRules.values([1, 2], before: true).cursor(for: started, firestore: firestore)
-            }?.contains("more values than") == true)
-        #expect(
+            }?.contains("more values than"), true)
+        expectEqual(
             violation { () throws(RuleViolation) in
                 try QueryRules.checkExecutable(books.limit(toLast: 1).definition)
-            }?.contains("at least one OrderBy") == true)
+            }?.contains("at least one OrderBy"), true)
     }
 
     @Test

@@ -5,6 +5,7 @@ import ClientTestSupport
 import DocumentModel
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import FirebaseFirestore
@@ -45,9 +46,9 @@ import Testing
 
     @Test
     func `A transaction returns what its block returned, after the commit`() async throws {
-        #expect(try await increment() == 1)
-        #expect(try await increment() == 2)
-        #expect(scripted.server.calls.map(\.method) == [.batchGetDocuments, .commit, .batchGetDocuments, .commit])
+        try await expectEqual(increment(), 1)
+        try await expectEqual(increment(), 2)
+        expectEqual(scripted.server.calls.map(\.method), [.batchGetDocuments, .commit, .batchGetDocuments, .commit])
         try await firestore.terminate()
     }
 
@@ -55,10 +56,11 @@ import Testing
     func `A conflict runs the block again, with priority on the server`() async throws {
         scripted.database.failCommits([Self.conflict, Self.conflict])
         let attempts = Counter()
-        #expect(try await increment(attempts) == 1)
-        #expect(attempts.value == 3)
-        #expect(
-            scripted.server.calls.map(\.method) == [
+        try await expectEqual(increment(attempts), 1)
+        expectEqual(attempts.value, 3)
+        expectEqual(
+            scripted.server.calls.map(\.method),
+            [
                 .batchGetDocuments, .commit, .beginTransaction, .getDocument, .commit, .beginTransaction, .getDocument,
                 .commit,
             ])
@@ -74,7 +76,7 @@ import Testing
             Issue.record("no error")
         } catch FirestoreErrorCode.aborted {
         }
-        #expect(attempts.value == 5)
+        expectEqual(attempts.value, 5)
         try await firestore.terminate()
     }
 
@@ -96,8 +98,8 @@ import Testing
                 },
                 completion: { _, error in continuation.resume(returning: error as NSError?) })
         }
-        #expect(error?.code == FirestoreErrorCode.aborted.rawValue)
-        #expect(attempts.value == 2)
+        expectEqual(error?.code, FirestoreErrorCode.aborted.rawValue)
+        expectEqual(attempts.value, 2)
         try await firestore.terminate()
     }
 
@@ -113,10 +115,10 @@ import Testing
             }
             Issue.record("no error")
         } catch let error as NSError {
-            #expect(error === mine)
+            expect(error === mine)
         }
-        #expect(attempts.value == 1)
-        #expect(scripted.server.calls.isEmpty)
+        expectEqual(attempts.value, 1)
+        expect(scripted.server.calls.isEmpty)
         try await firestore.terminate()
     }
 
@@ -132,7 +134,7 @@ import Testing
                 return error.code
             }
         }
-        #expect(code as? Int == FirestoreErrorCode.invalidArgument.rawValue)
+        expect(code as? Int == FirestoreErrorCode.invalidArgument.rawValue)
         try await firestore.terminate()
     }
 
@@ -150,7 +152,7 @@ import Testing
             Issue.record("no error")
         } catch FirestoreErrorCode.invalidArgument {
         }
-        #expect(attempts.value == 1)
+        expectEqual(attempts.value, 1)
         try await firestore.terminate()
     }
 
@@ -161,8 +163,8 @@ import Testing
             try transaction.getDocument(counter)
             transaction.setData(["n": 1], forDocument: counter).updateData(["m": 2], forDocument: counter)
         }
-        #expect(scripted.database.writes.map(\.mask) == [nil, ["m"]])
-        #expect(scripted.database.writes.last?.precondition == .exists(true))
+        expectEqual(scripted.database.writes.map(\.mask), [nil, ["m"]])
+        expectEqual(scripted.database.writes.last?.precondition, .exists(true))
         try await firestore.terminate()
     }
 
@@ -175,7 +177,7 @@ import Testing
             transaction.updateData(["n": 1], forDocument: composed).deleteDocument(composed)
             transaction.setData([:], forDocument: decomposed).updateData(["n": 1], forDocument: decomposed)
         }
-        #expect(scripted.database.writes.count == 5)
+        expectEqual(scripted.database.writes.count, 5)
         try await firestore.terminate()
     }
 
@@ -186,7 +188,7 @@ import Testing
             transaction.deleteDocument(counter)
             return nil
         }
-        #expect(scripted.server.calls.map(\.method) == [.commit])
+        expectEqual(scripted.server.calls.map(\.method), [.commit])
         try await firestore.terminate()
     }
 }

@@ -30,13 +30,13 @@ import Testing
         try await book.updateData(["a.b": 1, "c": FieldValue.delete()])
         try await book.delete()
         let writes = scripted.database.writes
-        #expect(writes.map(\.kind) == [.update, .update, .update, .update, .delete])
-        #expect(writes.allSatisfy { $0.name == book.name })
-        #expect(writes[0].mask == nil)
-        #expect(writes[1].mask == ["a.b"])
-        #expect(writes[2].mask == ["a"])
-        #expect(writes[3].mask?.sorted() == ["a.b", "c"])
-        #expect(writes.map(\.precondition) == [nil, nil, nil, .exists(true), nil])
+        expectEqual(writes.map(\.kind), [.update, .update, .update, .update, .delete])
+        expect(writes.allSatisfy { $0.name == book.name })
+        expectNil(writes[0].mask)
+        expectEqual(writes[1].mask, ["a.b"])
+        expectEqual(writes[2].mask, ["a"])
+        expectEqual(writes[3].mask?.sorted(), ["a.b", "c"])
+        expectEqual(writes.map(\.precondition), [nil, nil, nil, .exists(true), nil])
         try await firestore.terminate()
     }
 
@@ -44,9 +44,9 @@ import Testing
     func `Sentinels become transforms`() async throws {
         try await book.updateData(["at": FieldValue.serverTimestamp(), "count": FieldValue.increment(Int64(2))])
         let transforms = scripted.database.writes[0].transforms
-        #expect(Set(transforms.map(\.path.description)) == ["at", "count"])
-        #expect(transforms.contains { $0.operation == .requestTime })
-        #expect(transforms.contains { $0.operation == .increment(.integer(2)) })
+        expectEqual(Set(transforms.map(\.path.description)), ["at", "count"])
+        expect(transforms.contains { $0.operation == .requestTime })
+        expect(transforms.contains { $0.operation == .increment(.integer(2)) })
         try await firestore.terminate()
     }
 
@@ -57,9 +57,9 @@ import Testing
         try await firestore.waitForPendingWrites()
         try await book.setData(Firestore.Encoder().encode(value))
         let writes = scripted.database.writes
-        #expect(writes.count == 2)
-        #expect(writes[0].fields == writes[1].fields)
-        #expect(!writes[0].fields.isEmpty)
+        expectEqual(writes.count, 2)
+        expectEqual(writes[0].fields, writes[1].fields)
+        expect(!writes[0].fields.isEmpty)
         try await firestore.terminate()
     }
 
@@ -68,8 +68,8 @@ import Testing
         for number in 0..<200 { book.setData(["n": number], completion: nil) }
         try await firestore.waitForPendingWrites()
         let snapshot = try await book.getDocument()
-        #expect(snapshot.get("n") as? Int == 199)
-        #expect(scripted.database.writes.count == 200)
+        expect(snapshot.get("n") as? Int == 199)
+        expectEqual(scripted.database.writes.count, 200)
         try await firestore.terminate()
     }
 
@@ -77,9 +77,9 @@ import Testing
     func `A read sees a write that was issued before it and is not awaited`() async throws {
         for number in 0..<50 {
             try book.setData(from: Book(title: "T", pages: number))
-            #expect(try await book.getDocument(as: Book.self).pages == number)
+            try await expectEqual(book.getDocument(as: Book.self).pages, number)
             let found = try await firestore.collection("books").getDocuments()
-            #expect(found.documents.first?.get("pages") as? Int == number)
+            expect(found.documents.first?.get("pages") as? Int == number)
         }
         try await firestore.terminate()
     }
@@ -96,9 +96,9 @@ import Testing
                 continuation.resume(returning: error as NSError?)
             }
         }
-        #expect(error?.domain == FirestoreErrorDomain)
-        #expect(error?.code == FirestoreErrorCode.permissionDenied.rawValue)
-        #expect(error?.localizedDescription == "no")
+        expectEqual(error?.domain, FirestoreErrorDomain)
+        expectEqual(error?.code, FirestoreErrorCode.permissionDenied.rawValue)
+        expectEqual(error?.localizedDescription, "no")
         try await firestore.terminate()
     }
 
@@ -118,7 +118,7 @@ import Testing
         let first = try await firestore.collection("books").addDocument(data: ["a": 1])
         let second = try firestore.collection("books").addDocument(from: Book(title: "B", pages: 1))
         try await firestore.waitForPendingWrites()
-        #expect(scripted.database.writes.map(\.name) == [first.name, second.name])
+        expectEqual(scripted.database.writes.map(\.name), [first.name, second.name])
         try await firestore.terminate()
     }
 
@@ -129,8 +129,8 @@ import Testing
             .deleteDocument(firestore.document("x/z"))
         try batch.setData(from: Book(title: "B", pages: 1), forDocument: firestore.document("x/w"))
         try await batch.commit()
-        #expect(scripted.server.calls.count == 1)
-        #expect(scripted.database.writes.map(\.kind) == [.update, .update, .delete, .update])
+        expectEqual(scripted.server.calls.count, 1)
+        expectEqual(scripted.database.writes.map(\.kind), [.update, .update, .delete, .update])
         try await firestore.terminate()
     }
 
@@ -142,7 +142,7 @@ import Testing
         try await eventually("the batch has ended") { ends.withLock { $0 } == [true] }
         try await firestore.batch().commit()
         try await firestore.waitForPendingWrites()
-        #expect(scripted.server.calls.isEmpty)
+        expect(scripted.server.calls.isEmpty)
         try await firestore.terminate()
     }
 
@@ -156,7 +156,7 @@ import Testing
             Issue.record("no error")
         } catch FirestoreErrorCode.invalidArgument {
         }
-        #expect(scripted.server.calls.isEmpty)
+        expect(scripted.server.calls.isEmpty)
         // A set in between brings the document back.
         let fine = firestore.batch().deleteDocument(book).setData([:], forDocument: book)
         try await fine.updateData(["a": 1], forDocument: book).commit()
@@ -168,7 +168,7 @@ import Testing
         let (composed, decomposed) = (firestore.document("c/\u{e9}"), firestore.document("c/e\u{301}"))
         try await decomposed.setData([:])
         try await firestore.batch().deleteDocument(composed).updateData(["a": 1], forDocument: decomposed).commit()
-        #expect(scripted.database.writes.map(\.kind) == [.update, .delete, .update])
+        expectEqual(scripted.database.writes.map(\.kind), [.update, .delete, .update])
         try await firestore.terminate()
     }
 
@@ -202,8 +202,8 @@ import Testing
         book.setData(["a": 1], completion: nil)
         let later = try FakeServer(port: port) { database.react(to: $0) }
         try await firestore.waitForPendingWrites()
-        #expect(database.writes.count == 1)
-        #expect(later.calls.count == 1)
+        expectEqual(database.writes.count, 1)
+        expectEqual(later.calls.count, 1)
         try await firestore.terminate()
     }
 }

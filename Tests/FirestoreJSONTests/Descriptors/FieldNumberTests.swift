@@ -11,39 +11,39 @@ import Testing
     @Test func `The generated constants are the fields of the descriptors, no more and no fewer`() throws {
         let declared = declaredNumbers()
         let generated = try generatedNumbers()
-        #expect(declared.count > 200)
-        #expect(Set(generated.keys).symmetricDifference(declared.keys) == [])
-        for (field, number) in declared { #expect(generated[field] == number, "\(field)") }
+        expect(declared.count > 200)
+        expectEqual(Set(generated.keys).symmetricDifference(declared.keys), [])
+        for (field, number) in declared { expectEqual(generated[field], number, "\(field)") }
     }
 
     @Test func `The tags of values and documents are those of the descriptors`() {
         let numbers = declaredNumbers()
         let value = "google.firestore.v1.Value"
         func tag(_ field: String, _ type: WireType) -> UInt32 { WireTag(field: numbers[field] ?? 0, type).rawValue }
-        #expect(ValueTag.boolean == tag("\(value).booleanValue", .varint))
-        #expect(ValueTag.integer == tag("\(value).integerValue", .varint))
-        #expect(ValueTag.double == tag("\(value).doubleValue", .fixed64))
-        #expect(ValueTag.reference == tag("\(value).referenceValue", .lengthDelimited))
-        #expect(ValueTag.map == tag("\(value).mapValue", .lengthDelimited))
-        #expect(ValueTag.geoPoint == tag("\(value).geoPointValue", .lengthDelimited))
-        #expect(ValueTag.array == tag("\(value).arrayValue", .lengthDelimited))
-        #expect(ValueTag.timestamp == tag("\(value).timestampValue", .lengthDelimited))
-        #expect(ValueTag.null == tag("\(value).nullValue", .varint))
-        #expect(ValueTag.string == tag("\(value).stringValue", .lengthDelimited))
-        #expect(ValueTag.bytes == tag("\(value).bytesValue", .lengthDelimited))
-        #expect(ValueTag.pipelineFields.lowerBound == numbers["\(value).fieldReferenceValue"])
-        #expect(ValueTag.pipelineFields.upperBound == numbers["\(value).variableReferenceValue"])
+        expectEqual(ValueTag.boolean, tag("\(value).booleanValue", .varint))
+        expectEqual(ValueTag.integer, tag("\(value).integerValue", .varint))
+        expectEqual(ValueTag.double, tag("\(value).doubleValue", .fixed64))
+        expectEqual(ValueTag.reference, tag("\(value).referenceValue", .lengthDelimited))
+        expectEqual(ValueTag.map, tag("\(value).mapValue", .lengthDelimited))
+        expectEqual(ValueTag.geoPoint, tag("\(value).geoPointValue", .lengthDelimited))
+        expectEqual(ValueTag.array, tag("\(value).arrayValue", .lengthDelimited))
+        expectEqual(ValueTag.timestamp, tag("\(value).timestampValue", .lengthDelimited))
+        expectEqual(ValueTag.null, tag("\(value).nullValue", .varint))
+        expectEqual(ValueTag.string, tag("\(value).stringValue", .lengthDelimited))
+        expectEqual(ValueTag.bytes, tag("\(value).bytesValue", .lengthDelimited))
+        expectEqual(ValueTag.pipelineFields.lowerBound, numbers["\(value).fieldReferenceValue"])
+        expectEqual(ValueTag.pipelineFields.upperBound, numbers["\(value).variableReferenceValue"])
         let entry = "google.firestore.v1.Document.FieldsEntry"
-        #expect(UInt32(DocumentTag.name) == tag("google.firestore.v1.Document.name", .lengthDelimited))
-        #expect(UInt32(DocumentTag.field) == tag("google.firestore.v1.Document.fields", .lengthDelimited))
-        #expect(UInt32(DocumentTag.createTime) == tag("google.firestore.v1.Document.createTime", .lengthDelimited))
-        #expect(UInt32(DocumentTag.updateTime) == tag("google.firestore.v1.Document.updateTime", .lengthDelimited))
-        #expect(UInt32(DocumentTag.mapEntry) == tag("google.firestore.v1.MapValue.fields", .lengthDelimited))
-        #expect(UInt32(DocumentTag.arrayElement) == tag("google.firestore.v1.ArrayValue.values", .lengthDelimited))
-        #expect(UInt32(DocumentTag.entryKey) == tag("\(entry).key", .lengthDelimited))
-        #expect(UInt32(DocumentTag.entryValue) == tag("\(entry).value", .lengthDelimited))
-        #expect(FieldNumber.MapEntry.key == numbers["\(entry).key"])
-        #expect(FieldNumber.MapEntry.value == numbers["\(entry).value"])
+        expectEqual(UInt32(DocumentTag.name), tag("google.firestore.v1.Document.name", .lengthDelimited))
+        expectEqual(UInt32(DocumentTag.field), tag("google.firestore.v1.Document.fields", .lengthDelimited))
+        expectEqual(UInt32(DocumentTag.createTime), tag("google.firestore.v1.Document.createTime", .lengthDelimited))
+        expectEqual(UInt32(DocumentTag.updateTime), tag("google.firestore.v1.Document.updateTime", .lengthDelimited))
+        expectEqual(UInt32(DocumentTag.mapEntry), tag("google.firestore.v1.MapValue.fields", .lengthDelimited))
+        expectEqual(UInt32(DocumentTag.arrayElement), tag("google.firestore.v1.ArrayValue.values", .lengthDelimited))
+        expectEqual(UInt32(DocumentTag.entryKey), tag("\(entry).key", .lengthDelimited))
+        expectEqual(UInt32(DocumentTag.entryValue), tag("\(entry).value", .lengthDelimited))
+        expectEqual(FieldNumber.MapEntry.key, numbers["\(entry).key"])
+        expectEqual(FieldNumber.MapEntry.value, numbers["\(entry).value"])
     }
 
     @Test func `A tag's bytes are those of its varint`() {
@@ -55,7 +55,7 @@ import Testing
             let bytes =
                 field < 16
                 ? [WireTag.byte(field, type)] : [WireTag.firstByte(field, type), WireTag.secondByte(field)]
-            #expect(writer.copyBytes() == bytes)
+            expectEqual(writer.copyBytes(), bytes)
         }
     }
 
@@ -85,7 +85,7 @@ import Testing
                 named = nil
             } else if let match = line.firstMatch(of: /static var `?(\w+)`?: Int \{ (\d+) \}/) {
                 let message = try #require(messages.last ?? nil)
-                #expect(numbers.updateValue(try #require(Int(match.2)), forKey: "\(message).\(match.1)") == nil)
+                expectNil(numbers.updateValue(try #require(Int(match.2)), forKey: "\(message).\(match.1)"))
             } else if line.contains("}") {
                 messages.removeLast()
             }

@@ -57,12 +57,12 @@ import Testing
         (.map(MapValue([("k", .boolean(true))])), #"{"mapValue":{"fields":{"k":{"booleanValue":true}}}}"#),
     ])
     func `Every type of value has its JSON, both ways`(value: Value, text: String) throws {
-        #expect(try json(encoded(value)) == text)
+        try expectEqual(json(encoded(value)), text)
         let back = try wire(text)
-        #expect(try json(back) == text)
+        try expectEqual(json(back), text)
         let read = try Value(wire: back.byteSpan)
         if case .double(let number) = value, number.isNaN { return }
-        #expect(read == value)
+        expectEqual(read, value)
     }
 
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
@@ -76,7 +76,7 @@ import Testing
             for isPretty in [false, true] {
                 let text = try json(bytes, isPretty: isPretty)
                 let back = try wire(text)
-                #expect(back == bytes, "seed \(seed), round \(round): \(text)")
+                expectEqual(back, bytes, "seed \(seed), round \(round): \(text)")
             }
         }
     }
@@ -105,7 +105,7 @@ import Testing
     func `The lenient forms of the mapping are taken`(text: String, value: Value) throws {
         let bytes = try wire(text)
         let read = try Value(wire: bytes.byteSpan)
-        #expect(read == value)
+        expectEqual(read, value)
     }
 
     @Test(arguments: [
@@ -152,8 +152,8 @@ import Testing
     ])
     func `Errors say what and where`(text: String, type: String, message: String) {
         let error = #expect(throws: RequestError.self) { try wire(text, type) }
-        #expect(error?.code == .invalidArgument)
-        #expect(error?.message.contains(message) == true, "\(error?.message ?? "")")
+        expectEqual(error?.code, .invalidArgument)
+        expectEqual(error?.message.contains(message), true, "\(error?.message ?? "")")
     }
 
     @Test func `Numbers of many digits are read exactly`() throws {
@@ -163,7 +163,7 @@ import Testing
             ("\(Int64.max).\(zeros)", Int64.max), ("-0.\(zeros)", 0),
         ] {
             let bytes = try wire(#"{"integerValue":"\#(text)"}"#)
-            #expect(try Value(wire: bytes.byteSpan) == .integer(value), "\(text.prefix(40))")
+            try expectEqual(Value(wire: bytes.byteSpan), .integer(value), "\(text.prefix(40))")
         }
         for text in ["1.\(zeros)1", "1\(zeros)", "1.\(zeros)e-1"] {
             #expect(throws: RequestError.self) { try wire(#"{"integerValue":\#(text)}"#) }
@@ -178,14 +178,14 @@ import Testing
             #"{"\#(long)":1}"#, #"{"integerValue":"\#(long)"}"#, #"{"mapValue":{"fields":{"\#(long)":{"a":1}}}}"#,
         ] {
             let error = #expect(throws: RequestError.self) { try wire(text, "Value") }
-            #expect(error?.message.utf8.count ?? 0 < 500, "\(error?.message.prefix(80) ?? "")")
+            expect(error?.message.utf8.count ?? 0 < 500, "\(error?.message.prefix(80) ?? "")")
         }
     }
 
     @Test func `Limits are single numbers in JSON, and enumerations names`() throws {
         let text = #"{"orderBy":[{"field":{"fieldPath":"a"},"direction":"DESCENDING"}],"limit":3,"offset":2}"#
-        #expect(try json(try wire(text, "StructuredQuery"), "StructuredQuery") == text)
-        #expect(try json([0x08, 0x63], "StructuredQuery.UnaryFilter") == #"{"op":99}"#)
+        try expectEqual(json(try wire(text, "StructuredQuery"), "StructuredQuery"), text)
+        try expectEqual(json([0x08, 0x63], "StructuredQuery.UnaryFilter"), #"{"op":99}"#)
     }
 
     @Test func `Loose values and durations of explain are written`() throws {
@@ -219,7 +219,7 @@ import Testing
         let text =
             #"{"planSummary":{"indexesUsed":[{"a":1.5,"b":[true]}]},"#
             + #""executionStats":{"resultsReturned":"2","executionDuration":"1.500s"}}"#
-        #expect(try json(writer.copyBytes(), "ExplainMetrics") == text)
+        try expectEqual(json(writer.copyBytes(), "ExplainMetrics"), text)
     }
 
     @Test func `Nesting has an end on both ways`() throws {
@@ -240,9 +240,9 @@ import Testing
         writer.appendField(1, string: "a")
         writer.appendField(2, string: "token")
         writer.appendField(1, string: "b")
-        #expect(
-            try json(writer.copyBytes(), "ListCollectionIdsResponse")
-                == #"{"collectionIds":["a","b"],"nextPageToken":"token"}"#)
+        try expectEqual(
+            json(writer.copyBytes(), "ListCollectionIdsResponse"),
+            #"{"collectionIds":["a","b"],"nextPageToken":"token"}"#)
     }
 
     @Test(arguments: [
@@ -262,7 +262,7 @@ import Testing
     func `Query parameters are fields`(parameters: [Parameter], text: String) throws {
         var output = ByteBuffer()
         try Self.parameters.append(parameters, Self.listing, to: &output)
-        #expect(try json(output.copyBytes(), "ListDocumentsRequest") == text)
+        try expectEqual(json(output.copyBytes(), "ListDocumentsRequest"), text)
     }
 
     @Test(arguments: [
@@ -285,7 +285,7 @@ import Testing
             var output = ByteBuffer()
             try Self.parameters.append(parameters, Self.listing, to: &output)
         }
-        #expect(error?.code == .invalidArgument && error?.message.contains(message) == true, "\(error?.message ?? "")")
+        expect(error?.code == .invalidArgument && error?.message.contains(message) == true, "\(error?.message ?? "")")
     }
 
     @Test func `Timestamps and wrappers may be objects if the reader accepts that`() throws {
@@ -299,8 +299,8 @@ import Testing
         try reader.append(
             Array(json.utf8).byteSpan, Schema.shared.message("google.firestore.v1.StructuredQuery"), to: &output)
         let query = try StructuredQuery(wire: output.bytes)
-        #expect(query.limit == 3)
-        #expect(query.startAt?.values == [EncodedValue(.timestamp(TimestampValue(seconds: 1, nanoseconds: 2000)))])
+        expectEqual(query.limit, 3)
+        expectEqual(query.startAt?.values, [EncodedValue(.timestamp(TimestampValue(seconds: 1, nanoseconds: 2000)))])
         output.reset()
         #expect(throws: RequestError.self) {
             try reader.append(

@@ -57,10 +57,10 @@ struct ListenMessageTests {
     @Test
     func `Labels are skipped, and a pipeline target is known as one`() throws {
         let labels = Hex.decode("1807" + Hex.field(4, "0a0161120162"))
-        #expect(try ListenRequest(wire: labels.span.bytes) == ListenRequest(database: "", .remove(7)))
+        try expectEqual(ListenRequest(wire: labels.span.bytes), ListenRequest(database: "", .remove(7)))
         let pipeline = Hex.decode(Hex.field(2, "6a00" + "2801"))
         let target = ListenTarget(.pipeline, id: 1)
-        #expect(try ListenRequest(wire: pipeline.span.bytes) == ListenRequest(database: "", .add(target)))
+        try expectEqual(ListenRequest(wire: pipeline.span.bytes), ListenRequest(database: "", .add(target)))
     }
 
     @Test
@@ -73,8 +73,8 @@ struct ListenMessageTests {
             Issue.record("\(request)")
             return
         }
-        #expect(target.id == 3)
-        #expect(error.code == .invalidArgument)
+        expectEqual(target.id, 3)
+        expectEqual(error.code, .invalidArgument)
     }
 
     private static let fields = Hex.decode("1207 0a0161 12021001")
@@ -149,11 +149,11 @@ struct ListenMessageTests {
         var writer = ByteBuffer()
         response.append(&writer)
         let bytes = writer.copyBytes()
-        #expect(Hex.encode(bytes) == response.hex)
-        #expect(try ListenResponse(wire: bytes.span.bytes) == response.message)
+        expectEqual(Hex.encode(bytes), response.hex)
+        try expectEqual(ListenResponse(wire: bytes.span.bytes), response.message)
         try withUnsafePointer(to: google__firestore__v1__listen_response__descriptor) { descriptor in
             let unpacked = try #require(protobuf_c_message_unpack(descriptor, nil, bytes.count, bytes))
-            #expect(protobuf_c_message_get_packed_size(unpacked) == bytes.count)
+            expectEqual(protobuf_c_message_get_packed_size(unpacked), bytes.count)
             protobuf_c_message_free_unpacked(unpacked, nil)
         }
     }
@@ -163,7 +163,7 @@ struct ListenMessageTests {
         let unknownKind = Hex.decode(Hex.field(2, "0809"))
         #expect(throws: InvalidDocument.self) { try ListenResponse(wire: unknownKind.span.bytes) }
         let other = Hex.decode("4a00")
-        #expect(try ListenResponse(wire: other.span.bytes) == .unknown)
+        try expectEqual(ListenResponse(wire: other.span.bytes), .unknown)
     }
 
     @Test
@@ -171,10 +171,10 @@ struct ListenMessageTests {
         var writer = ByteBuffer()
         ResumeToken(microseconds: 1_700_000_000_000_000).encode(into: &writer)
         let bytes = writer.copyBytes()
-        #expect(Hex.encode(bytes) == "0a0908" + "8080f9c0c1c48203")
-        #expect(ResumeToken(bytes: bytes.span.bytes)?.microseconds == 1_700_000_000_000_000)
+        expectEqual(Hex.encode(bytes), "0a0908" + "8080f9c0c1c48203")
+        expectEqual(ResumeToken(bytes: bytes.span.bytes)?.microseconds, 1_700_000_000_000_000)
         for hex in ["", "0a", "0a00", "ff", "0a0208", "1202", "0a021001", "0a0108ff"] {
-            #expect(ResumeToken(bytes: Hex.decode(hex).span.bytes) == nil)
+            expectNil(ResumeToken(bytes: Hex.decode(hex).span.bytes))
         }
     }
 }

@@ -10,9 +10,9 @@ import Testing
 struct MoveMessageTests {
     private func check<Message: FirestoreMessage & Equatable>(_ message: Message) throws {
         let bytes = message.encodedBytes()
-        #expect(try Message(wire: bytes.byteSpan) == message)
+        try expectEqual(Message(wire: bytes.byteSpan), message)
         // Unknown fields are skipped.
-        #expect(try Message(wire: (bytes + [0x7A, 1, 0]).byteSpan) == message)
+        try expectEqual(Message(wire: (bytes + [0x7A, 1, 0]).byteSpan), message)
         for length in 0..<bytes.count { _ = try? Message(wire: Array(bytes[..<length]).byteSpan) }
     }
 
@@ -38,6 +38,6 @@ struct MoveMessageTests {
 
     @Test
     func `A state that is unknown counts as none`() throws {
-        #expect(try ReceivedDatabase(wire: ([0x08, 9] as [UInt8]).byteSpan).state == .none)
+        try expectEqual(ReceivedDatabase(wire: ([0x08, 9] as [UInt8]).byteSpan).state, .none)
     }
 }

@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import FirestoreMessages
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
@@ -29,27 +30,27 @@ struct DatabaseOfRequestTests {
         case .listOperations: request.appendField(4, string: Self.name)
         default: request.appendField(1, string: Self.name)
         }
-        #expect(found(method, request.copyBytes()) == Self.name)
+        expectEqual(found(method, request.copyBytes()), Self.name)
     }
 
     @Test
     func `A listen request without a database is about that of its target`() {
         let root = "projects/p/databases/d/documents"
         let query = ListenTarget(.query(parent: root, StructuredQuery(from: [])), id: 1)
-        #expect(found(.listen, ListenRequest(database: "", .add(query)).encodedBytes()) == root)
+        expectEqual(found(.listen, ListenRequest(database: "", .add(query)).encodedBytes()), root)
         let documents = ListenTarget(.documents([Self.name]), id: 1)
-        #expect(found(.listen, ListenRequest(database: "", .add(documents)).encodedBytes()) == Self.name)
+        expectEqual(found(.listen, ListenRequest(database: "", .add(documents)).encodedBytes()), Self.name)
         let named = ListenRequest(database: "projects/p/databases/e", .add(documents))
-        #expect(found(.listen, named.encodedBytes()) == "projects/p/databases/e")
+        expectEqual(found(.listen, named.encodedBytes()), "projects/p/databases/e")
     }
 
     @Test
     func `Requests without a name, and malformed ones, have none`() {
         for method in FirestoreMessages.Method.allCases {
-            #expect(found(method, []) == nil)
+            expectNil(found(method, []))
             // A length beyond the end, a tag without a payload, an invalid tag, an empty name, a number in place of it.
             for bytes in [[0x0a, 0x7f, 0x41], [0x0a], [0xff], [0x0a, 0], [0x08, 1]] as [[UInt8]] {
-                #expect(found(method, bytes) == nil, "\(method) \(bytes)")
+                expectNil(found(method, bytes), "\(method) \(bytes)")
             }
         }
     }
@@ -57,17 +58,17 @@ struct DatabaseOfRequestTests {
     @Test
     func `The store of a question for its newest version is written and read`() throws {
         let request = NewestVersionRequest(store: "b")
-        #expect(try NewestVersionRequest(wire: request.encodedBytes().byteSpan) == request)
-        #expect(NewestVersionRequest(store: "").encodedBytes().isEmpty)
+        try expectEqual(NewestVersionRequest(wire: request.encodedBytes().byteSpan), request)
+        expect(NewestVersionRequest(store: "").encodedBytes().isEmpty)
         let named = NewestVersionRequest(store: "", CalledStore(high: .max, low: 1))
-        #expect(try NewestVersionRequest(wire: named.encodedBytes().byteSpan) == named)
+        try expectEqual(NewestVersionRequest(wire: named.encodedBytes().byteSpan), named)
         let receiving = ReceiveDatabaseRequest(
             store: "b", CalledStore(high: 1, low: .max), database: "d", generation: 3, chunk: [4])
-        #expect(try ReceiveDatabaseRequest(wire: receiving.encodedBytes().byteSpan) == receiving)
+        try expectEqual(ReceiveDatabaseRequest(wire: receiving.encodedBytes().byteSpan), receiving)
         let head = ForwardedHead(method: .commit, caller: [1], store: CalledStore(high: 0, low: 7))
         let forwarded = head.request([2, 3].byteSpan)
         let view = try ForwardRequestView(forwarded.byteSpan)
         let (store, message) = (view.store, [UInt8](copying: view.message))
-        #expect(store == head.store && message == [2, 3])
+        expect(store == head.store && message == [2, 3])
     }
 }

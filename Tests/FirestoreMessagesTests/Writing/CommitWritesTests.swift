@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import FirestoreMessages
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct CommitWritesTests {
@@ -28,7 +29,7 @@ import Testing
     private func decode(_ request: [UInt8]) throws -> WriteList {
         var list = WriteList(database: database)
         let view = try CommitRequestView(request.span.bytes)
-        #expect(String(validatingUTF8: view.database) == database.description)
+        expectEqual(String(validatingUTF8: view.database), database.description)
         try view.forEachWrite { try list.append(wire: $0) }
         return list
     }
@@ -42,17 +43,17 @@ import Testing
         writes.set(name, fields: [], mask: [])
         writes.delete(name, precondition: .updateTime(TimestampValue(seconds: 7, nanoseconds: 1000)))
         writes.verify(name, precondition: .exists(false))
-        #expect(writes.count == 5)
+        expectEqual(writes.count, 5)
         let list = try decode(writes.request())
-        #expect(list.writes.map(\.kind) == [.update, .update, .update, .delete, .verify])
-        #expect(list.writes.allSatisfy { Array(list.bytes[$0.name]) == Array(name.utf8) })
-        #expect(Array(list.bytes[list.writes[0].fields]) == document)
-        #expect(list.writes[0].mask == nil)
-        #expect(list.writes[1].mask?.paths.map(\.segments) == [["a"], ["c d"]])
-        #expect(list.writes[1].precondition == .exists(true))
-        #expect(list.writes[2].mask?.paths == [])
-        #expect(list.writes[3].precondition == .updateTime(TimestampValue(seconds: 7, nanoseconds: 1000)))
-        #expect(list.writes[4].precondition == .exists(false))
+        expectEqual(list.writes.map(\.kind), [.update, .update, .update, .delete, .verify])
+        expect(list.writes.allSatisfy { Array(list.bytes[$0.name]) == Array(name.utf8) })
+        expectEqual(Array(list.bytes[list.writes[0].fields]), document)
+        expectNil(list.writes[0].mask)
+        expectEqual(list.writes[1].mask?.paths.map(\.segments), [["a"], ["c d"]])
+        expectEqual(list.writes[1].precondition, .exists(true))
+        expectEqual(list.writes[2].mask?.paths, [])
+        expectEqual(list.writes[3].precondition, .updateTime(TimestampValue(seconds: 7, nanoseconds: 1000)))
+        expectEqual(list.writes[4].precondition, .exists(false))
     }
 
     @Test
@@ -63,8 +64,8 @@ import Testing
         writes.set(
             name, fields: [], transforms: [EncodedTransform(path: "at", operation: operation.copyBytes())])
         let list = try decode(writes.request())
-        #expect(list.writes[0].transforms.map(\.operation) == [.requestTime])
-        #expect(list.writes[0].transforms.map(\.path.segments) == [["at"]])
+        expectEqual(list.writes[0].transforms.map(\.operation), [.requestTime])
+        expectEqual(list.writes[0].transforms.map(\.path.segments), [["at"]])
     }
 
     @Test
@@ -73,11 +74,11 @@ import Testing
         writes.delete(name)
         let request = writes.request(transaction: [1, 2, 3])
         let view = try CommitRequestView(request.span.bytes)
-        #expect([UInt8](copying: view.transaction) == [1, 2, 3])
+        expectEqual([UInt8](copying: view.transaction), [1, 2, 3])
         let plain = writes.request()
         let plainView = try CommitRequestView(plain.span.bytes)
         let isEmpty = plainView.transaction.isEmpty
-        #expect(isEmpty)
+        expect(isEmpty)
     }
 
     @Test
@@ -85,8 +86,8 @@ import Testing
         var writes = CommitWrites(database: database)
         writes.delete(name)
         writes.removeAll()
-        #expect(writes.isEmpty)
-        #expect(try decode(writes.request()).isEmpty)
-        #expect(writes.request() == CommitWrites(database: database).request())
+        expect(writes.isEmpty)
+        try expect(decode(writes.request()).isEmpty)
+        expectEqual(writes.request(), CommitWrites(database: database).request())
     }
 }

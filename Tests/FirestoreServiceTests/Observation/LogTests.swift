@@ -2,6 +2,7 @@
 
 import FirestoreService
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
@@ -29,12 +30,12 @@ struct LogTests {
         ("\u{200E}\u{200F}\u{61C}", "\"\\u200e\\u200f\\u061c\""), ("a\u{2028}b\u{2029}", "\"a\\u2028b\\u2029\""),
     ])
     func `Values are quoted where they could be misread`(_ value: String, _ expected: String) {
-        #expect(line(value).hasSuffix(" level=info event=tested value=\(expected)\n"))
+        expect(line(value).hasSuffix(" level=info event=tested value=\(expected)\n"))
     }
 
     @Test
     func `A line begins with the time in UTC`() {
-        #expect(
+        expect(
             line("x").wholeMatch(
                 of: /time=\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z level=info event=tested value=x\n/) != nil)
     }
@@ -48,8 +49,9 @@ struct LogTests {
         part(.info, "second", ["store": "c"])
         log(.info, "third")
         let texts = lines.lines.withLock { $0.map { $0.drop { $0 != " " } } }
-        #expect(
-            texts == [
+        expectEqual(
+            texts,
+            [
                 " level=info event=first store=\"a b\" epoch=2\n", " level=info event=second store=c\n",
                 " level=info event=third\n",
             ])
@@ -66,9 +68,9 @@ struct LogTests {
         log(.info, "dropped", value())
         log(.error, "kept")
         let kept = lines.lines.withLock { $0 }
-        #expect(kept.count == 1)
-        #expect(LogLevel(name: "debug") == .debug)
-        #expect(LogLevel(name: "loud") == nil)
+        expectEqual(kept.count, 1)
+        expectEqual(LogLevel(name: "debug"), .debug)
+        expectNil(LogLevel(name: "loud"))
     }
 
     /// A log with a clock that the test sets.
@@ -95,8 +97,8 @@ struct LogTests {
         log(.warning, "slow_call", ["method": "RunQuery"])
         log(.warning, "other")
         let written = lines.lines.withLock { $0 }
-        #expect(written.map { $0.contains("console") } == [false, true, false])
-        #expect(written[1].hasSuffix(" method=RunQuery console=http://127.0.0.1:1/console#/watch\n"))
+        expectEqual(written.map { $0.contains("console") }, [false, true, false])
+        expect(written[1].hasSuffix(" method=RunQuery console=http://127.0.0.1:1/console#/watch\n"))
     }
 
     @Test
@@ -104,19 +106,19 @@ struct LogTests {
         let timed = TimedLog()
         let log = timed.make(.info)
         for _ in 0..<1_000 { log(.warning, "repeated") }
-        #expect(timed.count("repeated") == 20)
+        expectEqual(timed.count("repeated"), 20)
         // Other events are not held back by it.
         log(.info, "another")
-        #expect(timed.count("another") == 1 && timed.count("lines_suppressed") == 0)
+        expect(timed.count("another") == 1 && timed.count("lines_suppressed") == 0)
         timed.now.withLock { $0 = 10_000 }
         log(.info, "another")
-        #expect(timed.count("lines_suppressed of=repeated lines=980") == 1)
+        expectEqual(timed.count("lines_suppressed of=repeated lines=980"), 1)
         for _ in 0..<30 { log(.warning, "repeated") }
-        #expect(timed.count("repeated") == 40)
+        expectEqual(timed.count("repeated"), 40)
         log.reportSuppressed()
-        #expect(timed.last.hasSuffix(" level=warning event=lines_suppressed of=repeated lines=10\n"))
+        expect(timed.last.hasSuffix(" level=warning event=lines_suppressed of=repeated lines=10\n"))
         log.reportSuppressed()
-        #expect(timed.count("lines_suppressed") == 2)
+        expectEqual(timed.count("lines_suppressed"), 2)
     }
 
     @Test
@@ -127,7 +129,7 @@ struct LogTests {
         log(.info, "first")
         timed.now.withLock { $0 = 9 }
         log(.info, "first")
-        #expect(timed.count("first") == 2)
+        expectEqual(timed.count("first"), 2)
     }
 
     @Test
@@ -139,7 +141,7 @@ struct LogTests {
             log(.info, "figures")
         }
         log.reportSuppressed()
-        #expect(timed.count("figures") == 100 && timed.count("lines_suppressed") == 0)
+        expect(timed.count("figures") == 100 && timed.count("lines_suppressed") == 0)
     }
 
     @Test
@@ -147,6 +149,6 @@ struct LogTests {
         let timed = TimedLog()
         let log = timed.make(.debug)
         for _ in 0..<10_000 { log(.debug, "connection_opened") }
-        #expect(timed.count("connection_opened") == 2_000)
+        expectEqual(timed.count("connection_opened"), 2_000)
     }
 }

@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import TestSupport
 import Testing
 
 @testable import FirestoreService
@@ -31,17 +32,18 @@ struct QueryReadsTests {
             reads.form(of: try query("books", Int64(documents)), below: parent, in: database).note(documents: documents)
         }
         let cost = try #require(reads.costs.first)
-        #expect(reads.costs.count == 1)
-        #expect((cost.documents, cost.runs) == (7, 2))
-        #expect(
-            cost.form == """
-                users/*/books --where 'n == ?' --where 'tags array-contains ? or x IS_NULL' --order-by n:desc --limit ?
-                """)
+        expectEqual(reads.costs.count, 1)
+        expect((cost.documents, cost.runs) == (7, 2))
+        expectEqual(
+            cost.form,
+            """
+            users/*/books --where 'n == ?' --where 'tags array-contains ? or x IS_NULL' --order-by n:desc --limit ?
+            """)
         let other = try query("books", 1)
         reads.form(of: other, below: database.documentsRoot, in: database).note(documents: 1)
         reads.form(of: other, [Aggregation(.count(upTo: 5))], below: database.documentsRoot, in: database)
             .note(documents: 1)
-        #expect(reads.costs.count == 3)
+        expectEqual(reads.costs.count, 3)
     }
 
     @Test
@@ -54,12 +56,12 @@ struct QueryReadsTests {
             reads.form(of: query, below: database.documentsRoot, in: database).note(documents: count - number + 10)
         }
         let costs = reads.costs
-        #expect(costs.count == QueryReads.formsMax + 1)
-        #expect(costs.map(\.documents).reduce(0, +) == UInt64((10..<(count + 10)).reduce(0, +)))
-        #expect(costs.map(\.runs).reduce(0, +) == UInt64(count))
-        #expect(costs.contains { $0.form.contains("'f1 == ?'") })
+        expectEqual(costs.count, QueryReads.formsMax + 1)
+        expectEqual(costs.map(\.documents).reduce(0, +), UInt64((10..<(count + 10)).reduce(0, +)))
+        expectEqual(costs.map(\.runs).reduce(0, +), UInt64(count))
+        expect(costs.contains { $0.form.contains("'f1 == ?'") })
         let others = try #require(costs.first { $0.form.isEmpty })
-        #expect(others.runs == 50)
+        expectEqual(others.runs, 50)
     }
 
     @Test
@@ -69,12 +71,12 @@ struct QueryReadsTests {
         let start: UInt64 = 1_000 * minute
         count.add(5, at: start)
         count.add(7, at: start + 30 * minute)
-        #expect(count.total(at: start + 54 * minute) == 12)
-        #expect(count.total(at: start + 61 * minute) == 7)
+        expectEqual(count.total(at: start + 54 * minute), 12)
+        expectEqual(count.total(at: start + 61 * minute), 7)
         count.add(1, at: start + 80 * minute)
-        #expect(count.total(at: start + 80 * minute) == 8)
-        #expect(count.total(at: start + 200 * minute) == 0)
+        expectEqual(count.total(at: start + 80 * minute), 8)
+        expectEqual(count.total(at: start + 200 * minute), 0)
         count.add(2, at: start + 10_000 * minute)
-        #expect(count.total(at: start + 10_000 * minute) == 2)
+        expectEqual(count.total(at: start + 10_000 * minute), 2)
     }
 }

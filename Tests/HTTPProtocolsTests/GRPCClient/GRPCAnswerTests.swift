@@ -2,6 +2,7 @@
 
 import Basics
 import Calls
+import TestSupport
 import Testing
 
 @testable import HTTPProtocols
@@ -10,7 +11,7 @@ import Testing
 struct GRPCAnswerTests {
     private static func answer(_ fields: (String, String)...) -> GRPCAnswer {
         var answer = GRPCAnswer()
-        for (name, value) in fields { #expect(take(name, value, &answer) == nil) }
+        for (name, value) in fields { expectNil(take(name, value, &answer)) }
         return answer
     }
 
@@ -20,7 +21,7 @@ struct GRPCAnswerTests {
 
     private static func good(_ fields: (String, String)...) -> GRPCAnswer {
         var answer = answer((":status", "200"), ("content-type", "application/grpc+proto"))
-        for (name, value) in fields { #expect(take(name, value, &answer) == nil) }
+        for (name, value) in fields { expectNil(take(name, value, &answer)) }
         return answer
     }
 
@@ -50,12 +51,12 @@ struct GRPCAnswerTests {
         let bytes = messages.flatMap { Self.frame($0) }
         for size in [1, 2, 5, 7, 100, bytes.count] {
             var answer = Self.good(("grpc-status", "0"))
-            #expect(Self.feed(bytes, size, to: &answer).messages == messages)
-            #expect(answer.outcome == .ok)
+            expectEqual(Self.feed(bytes, size, to: &answer).messages, messages)
+            expectEqual(answer.outcome, .ok)
         }
         var cut = Self.good(("grpc-status", "0"))
-        #expect(Self.feed(Array(bytes.dropLast()), 50, to: &cut).failure == nil)
-        #expect(cut.outcome.code == .internal)
+        expectNil(Self.feed(Array(bytes.dropLast()), 50, to: &cut).failure)
+        expectEqual(cut.outcome.code, .internal)
     }
 
     @Test
@@ -64,47 +65,47 @@ struct GRPCAnswerTests {
         for encoding in ["gzip", "deflate"] {
             let compressed = Self.frame(Compressed.zlib(message), flag: 1)
             var answer = Self.good(("grpc-encoding", encoding))
-            #expect(Self.feed(compressed, 11, to: &answer).messages == [message])
+            expectEqual(Self.feed(compressed, 11, to: &answer).messages, [message])
             var small = Self.good(("grpc-encoding", encoding))
-            #expect(Self.feed(compressed, 11, to: &small, max: 9_999).failure?.code == .resourceExhausted)
+            expectEqual(Self.feed(compressed, 11, to: &small, max: 9_999).failure?.code, .resourceExhausted)
         }
         for encoding in ["identity", "snappy", "gzip"] {
             var answer = Self.good(("grpc-encoding", encoding))
-            #expect(Self.feed(Self.frame([1, 2, 3], flag: 1), 3, to: &answer).failure?.code == .internal)
+            expectEqual(Self.feed(Self.frame([1, 2, 3], flag: 1), 3, to: &answer).failure?.code, .internal)
         }
         var flag = Self.good()
-        #expect(Self.feed(Self.frame([1], flag: 2), 9, to: &flag).failure?.code == .internal)
+        expectEqual(Self.feed(Self.frame([1], flag: 2), 9, to: &flag).failure?.code, .internal)
         var large = Self.good()
-        #expect(Self.feed([0, 255, 255, 255, 255], 5, to: &large).failure?.code == .resourceExhausted)
+        expectEqual(Self.feed([0, 255, 255, 255, 255], 5, to: &large).failure?.code, .resourceExhausted)
     }
 
     @Test
     func `An end is a status of gRPC, or what the status of HTTP stands for`() {
         let failed = Self.good(("grpc-status", "14"), ("grpc-message", "a%20b%C3%A9"))
-        #expect(failed.outcome == CallOutcome(.unavailable, "a bé"))
-        #expect(Self.good(("grpc-status", "99")).outcome.code == .unknown)
-        #expect(Self.good(("grpc-status", "x")).outcome.code == .unknown)
-        #expect(GRPCAnswer().outcome.code == .internal)
+        expectEqual(failed.outcome, CallOutcome(.unavailable, "a bé"))
+        expectEqual(Self.good(("grpc-status", "99")).outcome.code, .unknown)
+        expectEqual(Self.good(("grpc-status", "x")).outcome.code, .unknown)
+        expectEqual(GRPCAnswer().outcome.code, .internal)
         for (status, code) in [
             ("401", StatusCode.unauthenticated), ("403", .permissionDenied), ("404", .unimplemented),
             ("429", .unavailable), ("503", .unavailable), ("200", .unknown), ("302", .unknown),
         ] {
             var page = Self.answer((":status", status), ("content-type", "text/html"))
-            #expect(Self.feed(Array("<html>".utf8), 3, to: &page).failure == nil)
-            #expect(page.outcome.code == code, "\(status)")
-            #expect(page.outcome.message.contains(status))
+            expectNil(Self.feed(Array("<html>".utf8), 3, to: &page).failure)
+            expectEqual(page.outcome.code, code, "\(status)")
+            expect(page.outcome.message.contains(status))
         }
     }
 
     @Test
     func `Header fields beyond the limit end the call`() {
         var answer = Self.good()
-        #expect(Self.take("x", String(repeating: "y", count: 2_000), &answer)?.code == .resourceExhausted)
+        expectEqual(Self.take("x", String(repeating: "y", count: 2_000), &answer)?.code, .resourceExhausted)
     }
 
     @Test
     func `A timeout has at most eight digits`() {
-        #expect(GRPCClientCall.timeout(milliseconds: 99_999_999) == "99999999m")
-        #expect(GRPCClientCall.timeout(milliseconds: .max) == "4294967S")
+        expectEqual(GRPCClientCall.timeout(milliseconds: 99_999_999), "99999999m")
+        expectEqual(GRPCClientCall.timeout(milliseconds: .max), "4294967S")
     }
 }

@@ -6,6 +6,7 @@ import ConnectionTestSupport
 import Connections
 import EventLoops
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import HTTPProtocols
@@ -73,16 +74,16 @@ struct GRPCClientConnectionTests {
         let large = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         for message in [[1, 2, 3], [], large, [4]] {
             let answer = Self.call(connection, .getDocument, message)
-            #expect(answer.end() == .ok)
-            #expect(answer.messages == [message])
+            expectEqual(answer.end(), .ok)
+            expectEqual(answer.messages, [message])
         }
         // Many at the same time, more than the server's limit of streams.
         let answers = (0..<300).map { number in
             Self.call(connection, .getDocument, [UInt8](repeating: UInt8(number % 250), count: 9))
         }
         for (number, answer) in answers.enumerated() {
-            #expect(answer.end() == .ok)
-            #expect(answer.messages == [[UInt8](repeating: UInt8(number % 250), count: 9)])
+            expectEqual(answer.end(), .ok)
+            expectEqual(answer.messages, [[UInt8](repeating: UInt8(number % 250), count: 9)])
         }
         server.stop()
     }
@@ -95,13 +96,13 @@ struct GRPCClientConnectionTests {
             configuration.metadata = [("x-test", "y z")]
         }
         let failed = Self.call(connection, .rollback, Array("écrit 100 %\n".utf8))
-        #expect(failed.end() == CallOutcome(.aborted, "écrit 100 %\n"))
+        expectEqual(failed.end(), CallOutcome(.aborted, "écrit 100 %\n"))
         connection.show(token: "two")
-        #expect(Self.call(connection, .getDocument, []).end() == .ok)
-        #expect(server.record.state.withLock { $0.authorizations } == ["Bearer one", "Bearer two"])
+        expectEqual(Self.call(connection, .getDocument, []).end(), .ok)
+        expectEqual(server.record.state.withLock { $0.authorizations }, ["Bearer one", "Bearer two"])
         let unknown = Answer()
         _ = connection.start("/test.Store/None", [], isComplete: true, deadlineMilliseconds: nil, handler: unknown)
-        #expect(unknown.end()?.code == .unimplemented)
+        expectEqual(unknown.end()?.code, .unimplemented)
         server.stop()
     }
 
@@ -113,15 +114,15 @@ struct GRPCClientConnectionTests {
         let call = connection.start(
             path(.runQuery), littleEndianBytes(2_000, 1_000), isComplete: true, deadlineMilliseconds: nil,
             handler: answer)
-        #expect(answer.has(1))
+        expect(answer.has(1))
         call.pauseMessages()
         // A call that needs the connection's window passes the one that is paused.
-        #expect(Self.call(connection, .getDocument, [UInt8](repeating: 1, count: 60_000)).end() == .ok)
+        expectEqual(Self.call(connection, .getDocument, [UInt8](repeating: 1, count: 60_000)).end(), .ok)
         call.resumeMessages()
-        #expect(answer.end() == .ok)
+        expectEqual(answer.end(), .ok)
         let messages = answer.messages
-        #expect(messages.count == 2_000)
-        #expect(messages.enumerated().allSatisfy { $0.element.starts(with: littleEndianBytes(UInt32($0.offset))) })
+        expectEqual(messages.count, 2_000)
+        expect(messages.enumerated().allSatisfy { $0.element.starts(with: littleEndianBytes(UInt32($0.offset))) })
         server.stop()
     }
 
@@ -135,11 +136,11 @@ struct GRPCClientConnectionTests {
             handler: answer)
         call.pauseMessages()
         // The replies of these calls come after what the window of the stream permits.
-        for _ in 0..<200 { #expect(Self.call(connection, .getDocument, [1]).end() == .ok) }
-        #expect(answer.messages.count <= 66)
+        for _ in 0..<200 { expectEqual(Self.call(connection, .getDocument, [1]).end(), .ok) }
+        expect(answer.messages.count <= 66)
         call.cancel()
-        #expect(answer.end()?.code == .cancelled)
-        #expect(server.record.reaches { $0.sourcesCancelled == 1 })
+        expectEqual(answer.end()?.code, .cancelled)
+        expect(server.record.reaches { $0.sourcesCancelled == 1 })
         server.stop()
     }
 
@@ -151,11 +152,11 @@ struct GRPCClientConnectionTests {
         let call = connection.start(
             path(.write), [0], isComplete: false, deadlineMilliseconds: nil, handler: answer)
         for number in 1..<50 {
-            #expect(answer.has(number))
+            expect(answer.has(number))
             call.send([UInt8(number)], isLast: number == 49)
         }
-        #expect(answer.end() == .ok)
-        #expect(answer.messages == (0..<50).map { [UInt8($0)] })
+        expectEqual(answer.end(), .ok)
+        expectEqual(answer.messages, (0..<50).map { [UInt8($0)] })
         server.stop()
     }
 
@@ -168,21 +169,21 @@ struct GRPCClientConnectionTests {
             onEvent: { event in
                 if case .closed(let reason) = event { closed.fulfil(reason) }
             })
-        #expect(Self.call(connection, .commit, [1], deadline: 30).end()?.code == .deadlineExceeded)
+        expectEqual(Self.call(connection, .commit, [1], deadline: 30).end()?.code, .deadlineExceeded)
         let cancelled = Answer()
         let call = connection.start(
             path(.commit), [2], isComplete: true, deadlineMilliseconds: nil, handler: cancelled)
-        #expect(server.record.reaches { $0.heads.count == 2 })
+        expect(server.record.reaches { $0.heads.count == 2 })
         call.cancel()
-        #expect(cancelled.end()?.code == .cancelled)
-        #expect(server.record.reaches { $0.cancelled.count == 2 })
+        expectEqual(cancelled.end()?.code, .cancelled)
+        expect(server.record.reaches { $0.cancelled.count == 2 })
         let lost = Self.call(connection, .commit, [3])
-        #expect(server.record.reaches { $0.pending.count == 1 })
+        expect(server.record.reaches { $0.pending.count == 1 })
         server.drain()
-        #expect(lost.end()?.code == .unavailable)
-        #expect(closed.wait() != nil)
+        expectEqual(lost.end()?.code, .unavailable)
+        expect(closed.wait() != nil)
         let late = Self.call(connection, .getDocument, []).end()
-        #expect(late?.code == .unavailable && late?.isUnprocessed == true)
+        expect(late?.code == .unavailable && late?.isUnprocessed == true)
         server.stopAtOnce()
     }
 
@@ -191,15 +192,15 @@ struct GRPCClientConnectionTests {
         for bytes in ["220 mail.example\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n", "\u{16}\u{3}\u{1}\u{0}\u{5}hello"] {
             let nobody = Nobody()
             let session = GRPCClientSession(GRPCClientConfiguration(), delegate: nobody)
-            #expect(session.receive(Array(bytes.utf8).byteSpan) != nil, "\(bytes)")
+            expect(session.receive(Array(bytes.utf8).byteSpan) != nil, "\(bytes)")
             withExtendedLifetime(nobody) {}
         }
         let server = try LiveServer()
         let port = server.server.port
         server.drain()
         let nobody = Self.call(Self.connect(server, port: port), .getDocument, []).end()
-        #expect(nobody?.code == .unavailable && nobody?.isUnprocessed == true)
-        #expect(nobody?.message.contains("127.0.0.1:\(port)") == true)
+        expect(nobody?.code == .unavailable && nobody?.isUnprocessed == true)
+        expectEqual(nobody?.message.contains("127.0.0.1:\(port)"), true)
         server.stopAtOnce()
     }
 }

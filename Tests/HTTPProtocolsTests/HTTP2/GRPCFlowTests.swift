@@ -12,16 +12,16 @@ import Testing
         let client = HTTP2Client(live, settings: (4, 0))
         let stream = client.request(.deleteDocument, littleEndianBytes(100_000))
         client.ping()
-        #expect(client.transcript.answers[stream]?.data ?? [] == [])
+        expectEqual(client.transcript.answers[stream]?.data ?? [], [])
         client.send(.window(1_000, stream: stream))
-        #expect(client.read { $0.answers[stream]?.data.count == 1_000 })
+        expect(client.read { $0.answers[stream]?.data.count == 1_000 })
         client.ping()
-        #expect(client.transcript.answers[stream]?.data.count == 1_000)
+        expectEqual(client.transcript.answers[stream]?.data.count, 1_000)
         client.send(.window(1 << 20, stream: stream))
         // The connection's own window is 65,535 bytes.
-        #expect(client.read { $0.answers[stream]?.data.count == 65_535 })
+        expect(client.read { $0.answers[stream]?.data.count == 65_535 })
         client.send(.window(1 << 20, stream: 0))
-        #expect(client.answer(stream).messages == [[UInt8](repeating: 7, count: 100_000)])
+        expectEqual(client.answer(stream).messages, [[UInt8](repeating: 7, count: 100_000)])
     }
 
     @Test func `New settings change the windows of open streams`() throws {
@@ -29,9 +29,9 @@ import Testing
         defer { live.stop() }
         let client = HTTP2Client(live, settings: (4, 10))
         let stream = client.request(.deleteDocument, littleEndianBytes(5_000))
-        #expect(client.read { $0.answers[stream]?.data.count == 10 })
+        expect(client.read { $0.answers[stream]?.data.count == 10 })
         client.send(.settings((4, 60_000)))
-        #expect(client.answer(stream).messages?.first?.count == 5_000)
+        expectEqual(client.answer(stream).messages?.first?.count, 5_000)
     }
 
     @Test func `A reader that stops pauses the source, and other calls proceed`() throws {
@@ -40,16 +40,16 @@ import Testing
         let client = HTTP2Client(live, settings: (4, 50_000))
         client.send(.window(1 << 30, stream: 0))
         let slow = client.request(.runQuery, littleEndianBytes(1_000, 10_000))
-        #expect(client.read { $0.answers[slow]?.data.count == 50_000 })
+        expect(client.read { $0.answers[slow]?.data.count == 50_000 })
         for number in 0..<20 as Range<UInt8> {
-            #expect(client.callAndWait(.getDocument, [number]).messages == [[number]])
+            expectEqual(client.callAndWait(.getDocument, [number]).messages, [[number]])
         }
         // Five messages fill the window, one more may have been asked for.
-        #expect(live.record.state.withLock { $0.messagesProduced } <= 6)
+        expect(live.record.state.withLock { $0.messagesProduced } <= 6)
         client.send(.window(1 << 30, stream: slow))
         let answer = client.answer(slow)
-        #expect(answer.messages?.count == 1_000)
-        #expect(answer.status == 0)
+        expectEqual(answer.messages?.count, 1_000)
+        expectEqual(answer.status, 0)
     }
 
     @Test func `Two readers share a connection's window and both finish`() throws {
@@ -65,7 +65,7 @@ import Testing
             client.send(.window(10_007, stream: 0))
             client.ping()
         }
-        for stream in streams { #expect(client.answer(stream).messages?.count == 100) }
+        for stream in streams { expectEqual(client.answer(stream).messages?.count, 100) }
     }
 
     @Test func `A client that asks and does not read is served a bounded amount, then the rest`() throws {
@@ -78,9 +78,9 @@ import Testing
         let streams = (0..<200).map { _ in client.request(.deleteDocument, littleEndianBytes(50_000)) }
         client.ping()
         // Two answers pass the mark, and no further request is begun.
-        #expect(live.record.state.withLock { $0.heads.count } == 2)
+        expectEqual(live.record.state.withLock { $0.heads.count }, 2)
         client.send(.window(1 << 30, stream: 0), .settings((4, 1 << 30)))
-        for stream in streams { #expect(client.answer(stream).messages?.first?.count == 50_000) }
+        for stream in streams { expectEqual(client.answer(stream).messages?.first?.count, 50_000) }
     }
 
     @Test func `A client that reads a reply of large messages slowly makes other calls meanwhile`() throws {
@@ -89,11 +89,11 @@ import Testing
         let client = HTTP2Client(live, settings: (4, 65_535))
         client.send(.window(1 << 30, stream: 0))
         let slow = client.request(.runQuery, littleEndianBytes(5, 1_000_000))
-        #expect(client.read { $0.answers[slow]?.data.count == 65_535 })
+        expect(client.read { $0.answers[slow]?.data.count == 65_535 })
         // Nearly a megabyte is kept back.
-        #expect(client.callAndWait(.getDocument, [1]).messages == [[1]])
+        expectEqual(client.callAndWait(.getDocument, [1]).messages, [[1]])
         client.send(.window(1 << 30, stream: slow))
-        #expect(client.answer(slow).messages?.count == 5)
+        expectEqual(client.answer(slow).messages?.count, 5)
     }
 
     @Test func `What streams keep back is bounded, and is little while the connection's window is shut`() throws {
@@ -108,7 +108,7 @@ import Testing
             $0.http2KeptBackBytesMax = 300_000
         }
         defer { one.stop() }
-        #expect(heads(HTTP2Client(one, settings: (4, 0)), one) == 3)
+        expectEqual(heads(HTTP2Client(one, settings: (4, 0)), one), 3)
         let all = try LiveServer {
             $0.outputPauseBytes = 100_000
             $0.http2KeptBackBytesTotalMax = 250_000
@@ -116,13 +116,13 @@ import Testing
         defer { all.stop() }
         let first = HTTP2Client(all, settings: (4, 0))
         let begun = heads(first, all)
-        #expect(begun == 4)
+        expectEqual(begun, 4)
         // The sum is exceeded: another one has no more than it always has.
-        #expect(heads(HTTP2Client(all, settings: (4, 0)), all) == begun + 1)
+        expectEqual(heads(HTTP2Client(all, settings: (4, 0)), all), begun + 1)
         let shut = try LiveServer { $0.outputPauseBytes = 100_000 }
         defer { shut.stop() }
         // The connection's window is 65,535 bytes, and a reply takes all of it.
-        #expect(heads(HTTP2Client(shut, settings: (4, 1 << 20)), shut) == 2)
+        expectEqual(heads(HTTP2Client(shut, settings: (4, 1 << 20)), shut), 2)
     }
 
     @Test func `Requests that wait for a reader count as memory, and have their deadlines`() throws {
@@ -138,11 +138,11 @@ import Testing
         let waiting = client.request(
             .getDocument, [UInt8](repeating: 1, count: 60_000), fields: [("grpc-timeout", "100m")])
         let refused = client.request(.getDocument, [UInt8](repeating: 1, count: 60_000))
-        #expect(client.answer(refused).status == 8)
-        #expect(client.answer(waiting).status == 4)
-        #expect(client.transcript.answers[held]?.isEnded != true)
-        #expect(live.record.state.withLock { $0.heads.count } == 1)
-        #expect(live.record.state.withLock { $0.cancelled } == [])
+        expectEqual(client.answer(refused).status, 8)
+        expectEqual(client.answer(waiting).status, 4)
+        expect(client.transcript.answers[held]?.isEnded != true)
+        expectEqual(live.record.state.withLock { $0.heads.count }, 1)
+        expectEqual(live.record.state.withLock { $0.cancelled }, [])
     }
 
     @Test func `A client that does not read its socket is dropped`() throws {
@@ -155,9 +155,9 @@ import Testing
         client.raw.shrinkReceiveBuffer()
         client.send(.window(0x7FFF_0000, stream: 0))
         client.sendRequest(.runQuery, littleEndianBytes(1_000_000, 10_000))
-        #expect(live.record.reaches { $0.sourcesCancelled == 1 })
+        expect(live.record.reaches { $0.sourcesCancelled == 1 })
         try waitUntil("the connection is closed") { live.statistics().connectionsOpen == 0 }
-        #expect(live.record.state.withLock { $0.messagesProduced } < 10_000)
+        expect(live.record.state.withLock { $0.messagesProduced } < 10_000)
     }
 
     @Test func `A reply of which the client takes nothing ends with a status, and other calls proceed`() throws {
@@ -169,15 +169,15 @@ import Testing
             client.send(.window(1 << 30, stream: 0))
             let stalled = client.request(.runQuery, littleEndianBytes(1_000, 10_000))
             let answer = client.answer(stalled)
-            #expect(answer.status == 4)
-            #expect(answer.text == "the client has not read this response for 50 ms")
-            #expect(answer.data.count == Int(window))
+            expectEqual(answer.status, 4)
+            expectEqual(answer.text, "the client has not read this response for 50 ms")
+            expectEqual(answer.data.count, Int(window))
             client.send(.settings((4, 1 << 20)))
-            #expect(client.callAndWait(.getDocument, [1]).messages == [[1]])
+            expectEqual(client.callAndWait(.getDocument, [1]).messages, [[1]])
         }
-        #expect(live.record.reaches { $0.sourcesCancelled == 3 })
-        #expect(live.record.state.withLock { $0.cancelled } == [.stalled, .stalled, .stalled])
-        #expect(live.record.state.withLock { $0.messagesProduced } <= 7)
+        expect(live.record.reaches { $0.sourcesCancelled == 3 })
+        expectEqual(live.record.state.withLock { $0.cancelled }, [.stalled, .stalled, .stalled])
+        expect(live.record.state.withLock { $0.messagesProduced } <= 7)
     }
 
     @Test func `An answer that is complete and that nobody takes is dropped`() throws {
@@ -185,9 +185,9 @@ import Testing
         defer { live.stop() }
         let client = HTTP2Client(live, settings: (4, 0))
         let stream = client.request(.deleteDocument, littleEndianBytes(50_000))
-        #expect(client.answer(stream).reset == 8)
+        expectEqual(client.answer(stream).reset, 8)
         client.send(.settings((4, 1 << 20)))
-        #expect(client.callAndWait(.getDocument, [1]).messages == [[1]])
+        expectEqual(client.callAndWait(.getDocument, [1]).messages, [[1]])
     }
 
     @Test func `Windows are opened again as messages are taken`() throws {
@@ -225,7 +225,7 @@ import Testing
                 sent += count
                 window -= count
             }
-            #expect(client.answer(stream).messages == [payload])
+            expectEqual(client.answer(stream).messages, [payload])
         }
     }
 
@@ -243,10 +243,10 @@ import Testing
         }
         let first = HTTP2Client(live)
         for stream in 0..<7 as Range<UInt32> { first.raw.send(part(stream * 2 + 1).flatMap(\.bytes)) }
-        #expect(first.answer(13).status == 8)
+        expectEqual(first.answer(13).status, 8)
         let second = HTTP2Client(live)
         for stream in 0..<6 as Range<UInt32> { second.raw.send(part(stream * 2 + 1).flatMap(\.bytes)) }
-        #expect(second.readAll().goAways.last?.text == "the server's incomplete messages exceed 150000 bytes")
+        expectEqual(second.readAll().goAways.last?.text, "the server's incomplete messages exceed 150000 bytes")
     }
 
     // MARK: Ending
@@ -256,27 +256,27 @@ import Testing
         defer { live.stop() }
         let client = HTTP2Client(live)
         let early = client.request(.commit, [1])
-        #expect(live.record.reaches { $0.pending.count == 1 })
+        expect(live.record.reaches { $0.pending.count == 1 })
         let drained = Promise<Bool>()
         live.server.drain(graceMilliseconds: 60_000) { drained.fulfil(true) }
-        #expect(client.read { !$0.goAways.isEmpty && $0.frames.contains { $0.isKind(.ping) } })
-        #expect(client.transcript.goAways.map(\.lastStream) == [0x7FFF_FFFF])
-        #expect(client.transcript.goAways.map(\.code) == [0])
+        expect(client.read { !$0.goAways.isEmpty && $0.frames.contains { $0.isKind(.ping) } })
+        expectEqual(client.transcript.goAways.map(\.lastStream), [0x7FFF_FFFF])
+        expectEqual(client.transcript.goAways.map(\.code), [0])
         // Sent before the client could know: served.
         let onItsWay = client.request(.getDocument, [2])
-        #expect(client.answer(onItsWay).messages == [[2]])
+        expectEqual(client.answer(onItsWay).messages, [[2]])
         client.send(
             HTTP2Frame(.ping, HTTP2Frame.ack, client.transcript.frames.last { $0.isKind(.ping) }?.payload ?? []))
-        #expect(client.read { $0.goAways.count == 2 })
-        #expect(client.transcript.goAways[1].lastStream == onItsWay)
+        expect(client.read { $0.goAways.count == 2 })
+        expectEqual(client.transcript.goAways[1].lastStream, onItsWay)
         // Too late: neither served nor answered.
         let late = client.request(.getDocument, [3])
         let call = live.record.state.withLock { $0.pending[0] }
         call.loop.execute { call.respond { $0.append([7]) } }
         let transcript = client.readAll()
-        #expect(transcript.answers[early]?.messages == [[7]])
-        #expect(transcript.answers[late] == nil)
-        #expect(drained.wait() == true)
+        expectEqual(transcript.answers[early]?.messages, [[7]])
+        expectNil(transcript.answers[late])
+        expectEqual(drained.wait(), true)
     }
 
     @Test func `A drain gives up calls that do not finish in time`() throws {
@@ -284,15 +284,15 @@ import Testing
         defer { live.stop() }
         let client = HTTP2Client(live)
         let stream = client.request(.commit, [1])
-        #expect(live.record.reaches { $0.pending.count == 1 })
+        expect(live.record.reaches { $0.pending.count == 1 })
         let drained = Promise<Bool>()
         live.server.drain(graceMilliseconds: 20) { drained.fulfil(true) }
         let answer = client.answer(stream)
-        #expect(answer.status == 14)
-        #expect(answer.text == "the server is shutting down")
-        #expect(!client.readAll().goAways.isEmpty)
-        #expect(drained.wait() == true)
-        #expect(live.record.state.withLock { $0.cancelled } == [.connectionClosed])
+        expectEqual(answer.status, 14)
+        expectEqual(answer.text, "the server is shutting down")
+        expect(!client.readAll().goAways.isEmpty)
+        expectEqual(drained.wait(), true)
+        expectEqual(live.record.state.withLock { $0.cancelled }, [.connectionClosed])
     }
 
     @Test func `A client that says goodbye is closed when its calls are over`() throws {
@@ -301,6 +301,6 @@ import Testing
         let client = HTTP2Client(live)
         let stream = client.request(.getDocument, [1])
         client.send(HTTP2Frame(.goAway, bigEndian(0) + bigEndian(0)))
-        #expect(client.readAll().answers[stream]?.messages == [[1]])
+        expectEqual(client.readAll().answers[stream]?.messages, [[1]])
     }
 }

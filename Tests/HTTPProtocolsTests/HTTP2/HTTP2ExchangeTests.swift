@@ -3,6 +3,7 @@
 
 import Basics
 import ConnectionTestSupport
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct HTTP2ExchangeTests {
@@ -26,22 +27,22 @@ import Testing
         let fixture = try HTTPFixture()
         let client = fixture.connectHTTP2()
         let echoed = exchange(client, "POST", "/echo", "hello", [("content-type", "application/json")])
-        #expect(echoed.head[":status"] == "200" && text(echoed) == "hello" && echoed.reset == nil)
-        #expect(echoed.head["content-length"] == "5" && echoed.head["date"]?.hasSuffix(" GMT") == true)
-        #expect(echoed.blocks.count == 1)
+        expect(echoed.head[":status"] == "200" && text(echoed) == "hello" && echoed.reset == nil)
+        expect(echoed.head["content-length"] == "5" && echoed.head["date"]?.hasSuffix(" GMT") == true)
+        expectEqual(echoed.blocks.count, 1)
         let head = exchange(client, "GET", "/head?a=b", nil, [("origin", "http://o")])
-        #expect(text(head) == "get db.example a=b" && head.head["x-origin"] == "http://o")
-        #expect(exchange(client, "GET", "/nowhere").head[":status"] == "404")
+        expect(text(head) == "get db.example a=b" && head.head["x-origin"] == "http://o")
+        expectEqual(exchange(client, "GET", "/nowhere").head[":status"], "404")
         let nothing = exchange(client, "DELETE", "/nothing")
-        #expect(nothing.head[":status"] == "204" && nothing.head["content-length"] == nil && nothing.isEnded)
+        expect(nothing.head[":status"] == "204" && nothing.head["content-length"] == nil && nothing.isEnded)
         let headOnly = exchange(client, "HEAD", "/head")
-        #expect(headOnly.head["content-length"] != "0" && headOnly.data.isEmpty && headOnly.isEnded)
+        expect(headOnly.head["content-length"] != "0" && headOnly.data.isEmpty && headOnly.isEnded)
     }
 
     @Test func `The authority counts before a host header`() throws {
         let fixture = try HTTPFixture()
         let client = fixture.connectHTTP2()
-        #expect(text(exchange(client, "GET", "/head", nil, [("host", "other.example")])) == "get db.example ")
+        expectEqual(text(exchange(client, "GET", "/head", nil, [("host", "other.example")])), "get db.example ")
         // With the path before the authority, and with a host header only.
         for fields in [
             [(":method", "GET"), (":path", "/head"), (":scheme", "http"), (":authority", "db.example")],
@@ -49,7 +50,7 @@ import Testing
         ] {
             let stream = client.newStream()
             client.send(.headers(fields, stream: stream, endStream: true))
-            #expect(text(client.answer(stream)) == "get db.example ")
+            expectEqual(text(client.answer(stream)), "get db.example ")
         }
     }
 
@@ -57,15 +58,15 @@ import Testing
         let fixture = try HTTPFixture()
         let client = fixture.connectHTTP2()
         let call = exchange(client, "POST", "/call", "xyz")
-        #expect(text(call) == "<xyz>" && call.head["content-type"] == "text/x-test")
-        #expect(text(exchange(client, "POST", "/stream", "3")) == "<0>1>2>.")
-        #expect(text(exchange(client, "POST", "/stream", "0")) == "<>")
+        expect(text(call) == "<xyz>" && call.head["content-type"] == "text/x-test")
+        expectEqual(text(exchange(client, "POST", "/stream", "3")), "<0>1>2>.")
+        expectEqual(text(exchange(client, "POST", "/stream", "0")), "<>")
         let broken = exchange(client, "POST", "/stream", "-2")
-        #expect(broken.head[":status"] == "200" && text(broken) == "<0>1!ABORTED enough")
+        expect(broken.head[":status"] == "200" && text(broken) == "<0>1!ABORTED enough")
         let failed = exchange(client, "POST", "/fail", "")
-        #expect(failed.head[":status"] == "404" && text(failed) == "!NOT_FOUND not here")
-        #expect(exchange(client, "POST", "/silent", "").head[":status"] == "504")
-        #expect(client.callAndWait(.getDocument, [1, 2]).messages == [[1, 2]])
+        expect(failed.head[":status"] == "404" && text(failed) == "!NOT_FOUND not here")
+        expectEqual(exchange(client, "POST", "/silent", "").head[":status"], "504")
+        expectEqual(client.callAndWait(.getDocument, [1, 2]).messages, [[1, 2]])
     }
 
     @Test func `A body larger than a window arrives whole, and a reply waits for windows`() throws {
@@ -82,12 +83,12 @@ import Testing
             start += 10_000
             client.ping()
         }
-        #expect(client.read { $0.answers[stream]?.data.count == 1_000 })
+        expect(client.read { $0.answers[stream]?.data.count == 1_000 })
         client.ping()
-        #expect(client.transcript.answers[stream]?.data.count == 1_000)
+        expectEqual(client.transcript.answers[stream]?.data.count, 1_000)
         client.send(.window(1 << 20, stream: stream), .window(1 << 20, stream: 0))
         let answer = client.answer(stream)
-        #expect(answer.data.count == body.count && answer.data == body)
+        expect(answer.data.count == body.count && answer.data == body)
     }
 
     @Test func `A long stream is produced as its client takes it, and a deadline during a closed window resets it`()
@@ -97,14 +98,14 @@ import Testing
         let client = fixture.connectHTTP2(settings: (4, 100))
         let stream = client.newStream()
         client.send(.headers(fields("POST", "/stream"), stream: stream), .data(Array("100000".utf8), stream: stream))
-        #expect(client.read { $0.answers[stream]?.data.count == 100 })
+        expect(client.read { $0.answers[stream]?.data.count == 100 })
         client.send(.window(1 << 30, stream: stream), .window(1 << 30, stream: 0))
         let answer = client.answer(stream)
-        #expect(text(answer).hasPrefix("<0>1>2") && text(answer).hasSuffix(">99999>."))
+        expect(text(answer).hasPrefix("<0>1>2") && text(answer).hasSuffix(">99999>."))
         let slow = client.newStream()
         client.send(.headers(fields("POST", "/slow"), stream: slow), .data([], stream: slow))
-        #expect(client.answer(slow).reset == 8)
-        #expect(text(exchange(client, "POST", "/echo", "on")) == "on")
+        expectEqual(client.answer(slow).reset, 8)
+        expectEqual(text(exchange(client, "POST", "/echo", "on")), "on")
     }
 
     @Test func `Replies come in any order, and a reset request is forgotten`() throws {
@@ -113,17 +114,17 @@ import Testing
         let later = client.newStream()
         client.send(.headers(fields("GET", "/later"), stream: later, endStream: true))
         let waiting = try #require(fixture.waitForExchange())
-        #expect(text(exchange(client, "POST", "/echo", "first")) == "first")
+        expectEqual(text(exchange(client, "POST", "/echo", "first")), "first")
         waiting.loop.execute { waiting.reply(.ok, "second") }
-        #expect(text(client.answer(later)) == "second")
+        expectEqual(text(client.answer(later)), "second")
         let given = client.newStream()
         client.send(.headers(fields("GET", "/later"), stream: given, endStream: true))
         let lost = try #require(fixture.waitForExchange())
         client.send(.reset(8, stream: given))
         client.ping()
         lost.loop.execute { lost.reply(.ok, "nobody") }
-        #expect(text(exchange(client, "POST", "/echo", "on")) == "on")
-        #expect(client.transcript.answers[given] == nil)
+        expectEqual(text(exchange(client, "POST", "/echo", "on")), "on")
+        expectNil(client.transcript.answers[given])
     }
 
     @Test func `What is too large or malformed is refused on its stream alone`() throws {
@@ -145,22 +146,22 @@ import Testing
             let stream = client.newStream()
             client.send(.headers(fields, stream: stream, endStream: true))
             let answer = client.answer(stream)
-            #expect(answer.head[":status"] == status || answer.reset == 1, "\(fields.prefix(3))")
+            expect(answer.head[":status"] == status || answer.reset == 1, "\(fields.prefix(3))")
         }
         let large = client.newStream()
         client.send(.headers(fields("POST", "/echo", origin), stream: large))
         for _ in 0..<5 { client.send(.data([UInt8](repeating: 1, count: 16_000), stream: large, endStream: false)) }
         let answer = client.answer(large)
-        #expect(answer.head[":status"] == "413" && answer.head["x-refused"] == "http://o")
-        #expect(text(answer).contains("larger than 65536 bytes"))
+        expect(answer.head[":status"] == "413" && answer.head["x-refused"] == "http://o")
+        expect(text(answer).contains("larger than 65536 bytes"))
         // Its client may send more, which is dropped.
-        #expect(answer.reset == nil)
+        expectNil(answer.reset)
         for _ in 0..<100 {
             client.send(.data([UInt8](repeating: 1, count: 16_000), stream: large, endStream: false))
             client.ping()
         }
         client.send(.data([], stream: large))
-        #expect(text(exchange(client, "POST", "/echo", "on")) == "on")
+        expectEqual(text(exchange(client, "POST", "/echo", "on")), "on")
     }
 
     @Test func `A client that sends after its reply is stopped in the end`() throws {
@@ -172,18 +173,18 @@ import Testing
         let large = client.newStream()
         client.send(.headers(fields("POST", "/echo"), stream: large))
         for _ in 0..<5 { client.send(.data([UInt8](repeating: 1, count: 16_000), stream: large, endStream: false)) }
-        #expect(client.answer(large).head[":status"] == "413")
-        #expect(client.read { $0.frames.contains { $0.isKind(.reset) && $0.stream == large && $0.code == 0 } })
-        #expect(client.transcript.goAways.isEmpty)
-        #expect(text(exchange(client, "POST", "/echo", "on")) == "on")
+        expectEqual(client.answer(large).head[":status"], "413")
+        expect(client.read { $0.frames.contains { $0.isKind(.reset) && $0.stream == large && $0.code == 0 } })
+        expect(client.transcript.goAways.isEmpty)
+        expectEqual(text(exchange(client, "POST", "/echo", "on")), "on")
     }
 
     @Test func `Without an HTTP handler a request gets a status`() throws {
         let live = try LiveServer()
         defer { live.stop() }
         let client = HTTP2Client(live)
-        #expect(exchange(client, "POST", "/v1/x", "{}").head[":status"] == "415")
-        #expect(exchange(client, "GET", "/").head[":status"] == "405")
+        expectEqual(exchange(client, "POST", "/v1/x", "{}").head[":status"], "415")
+        expectEqual(exchange(client, "GET", "/").head[":status"], "405")
     }
 
     @Test func `A body that trickles is not waited for, whatever else arrives`() throws {
@@ -195,8 +196,8 @@ import Testing
             client.send(.data([1], stream: stream, endStream: false))
             client.ping()
         }
-        #expect(client.answer(stream).head[":status"] == "408")
-        #expect(text(exchange(client, "POST", "/echo", "on")) == "on")
+        expectEqual(client.answer(stream).head[":status"], "408")
+        expectEqual(text(exchange(client, "POST", "/echo", "on")), "on")
     }
 
     @Test func `A drain finishes the exchange under way`() throws {
@@ -208,7 +209,7 @@ import Testing
         let drained = Promise<Bool>()
         fixture.server.drain(graceMilliseconds: 60_000) { drained.fulfil(true) }
         waiting.loop.execute { waiting.reply(.ok, "done") }
-        #expect(text(client.answer(later)) == "done")
-        #expect(drained.wait() == true)
+        expectEqual(text(client.answer(later)), "done")
+        expectEqual(drained.wait(), true)
     }
 }

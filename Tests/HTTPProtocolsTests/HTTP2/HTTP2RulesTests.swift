@@ -91,9 +91,9 @@ import Testing
         let client = HTTP2Client(live)
         client.raw.send(breach.bytes)
         let goAway = client.readAll().goAways.last
-        #expect(goAway?.code == breach.code.rawValue)
-        #expect(HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]])
-        #expect(live.statistics().protocolErrors == 1)
+        expectEqual(goAway?.code, breach.code.rawValue)
+        expectEqual(HTTP2Client(live).callAndWait(.getDocument, [1]).messages, [[1]])
+        expectEqual(live.statistics().protocolErrors, 1)
     }
 
     @Test func `A frame above our limit ends the connection`() throws {
@@ -101,7 +101,7 @@ import Testing
         defer { live.stop() }
         let client = HTTP2Client(live)
         client.send(.request(Self.get, stream: 1), .data([UInt8](repeating: 0, count: 20_001), stream: 1))
-        #expect(client.readAll().goAways.last?.code == Code.frameSize.rawValue)
+        expectEqual(client.readAll().goAways.last?.code, Code.frameSize.rawValue)
     }
 
     @Test func `A connection that does not begin with SETTINGS ends`() throws {
@@ -111,7 +111,7 @@ import Testing
         raw.send(HTTP2Preface.bytes + HTTP2Frame(.ping, [UInt8](repeating: 0, count: 8)).bytes)
         var transcript = HTTP2Transcript()
         transcript.add(raw.receiveAll())
-        #expect(transcript.goAways.last?.code == Code.protocolError.rawValue)
+        expectEqual(transcript.goAways.last?.code, Code.protocolError.rawValue)
     }
 
     @Test(arguments: ["/run/hearth/admin.sock", "%2Frun%2Fadmin.sock", "./a b", "localhost", ""])
@@ -123,12 +123,12 @@ import Testing
         let client = try HTTP2Client(RawClient(path: directory.path(of: "s")))
         let fields = HTTP2Frame.grpcFields(Self.get).map { $0.0 == ":authority" ? ($0.0, authority) : $0 }
         client.send(.headers(fields, stream: 1), .data(grpcMessage([1]), stream: 1))
-        #expect(client.answer(1).messages == [[1]])
+        expectEqual(client.answer(1).messages, [[1]])
         // Trailers that do not end the stream.
         client.send(.headers(fields, stream: 3), .headers([("a", "b")], stream: 3))
-        #expect(client.answer(3).reset == Code.protocolError.rawValue)
+        expectEqual(client.answer(3).reset, Code.protocolError.rawValue)
         client.send(.headers(fields, stream: 5), .data(grpcMessage([5]), stream: 5))
-        #expect(client.answer(5).messages == [[5]])
+        expectEqual(client.answer(5).messages, [[5]])
     }
 
     static let ofStream: [Breach] = [
@@ -171,14 +171,14 @@ import Testing
         defer { live.stop() }
         let client = HTTP2Client(live)
         client.raw.send(breach.bytes)
-        #expect(client.read { $0.answers[1]?.reset != nil || !$0.goAways.isEmpty })
+        expect(client.read { $0.answers[1]?.reset != nil || !$0.goAways.isEmpty })
         let code = client.transcript.answers[1]?.reset ?? client.transcript.goAways.last?.code
-        #expect(code == breach.code.rawValue)
+        expectEqual(code, breach.code.rawValue)
         if client.transcript.goAways.isEmpty {
             client.send(.request(Self.get, stream: 101), .data(grpcMessage([9]), stream: 101))
-            #expect(client.answer(101).messages == [[9]])
+            expectEqual(client.answer(101).messages, [[9]])
         }
-        #expect(live.record.state.withLock { $0.cancelled } == [])
+        expectEqual(live.record.state.withLock { $0.cancelled }, [])
     }
 
     @Test func `What RFC 9113 says to ignore is ignored`() throws {
@@ -196,7 +196,7 @@ import Testing
             HTTP2Frame(.continuation, 0, stream: stream, Array(block[10..<30])),
             HTTP2Frame(.continuation, 4, stream: stream, Array(block[30...])),
             HTTP2Frame(.data, 8 | 1, stream: stream, [3] + grpcMessage([4, 2]) + [0, 0, 0]))
-        #expect(client.answer(stream).messages == [[4, 2]])
+        expectEqual(client.answer(stream).messages, [[4, 2]])
     }
 
     @Test func `A client that sends beyond its window is stopped`() throws {
@@ -207,13 +207,13 @@ import Testing
         defer { live.stop() }
         let client = HTTP2Client(live)
         client.send(.request(path(.write), stream: 1), .data(grpcMessage([1]), stream: 1, endStream: false))
-        #expect(client.read { $0.answers[1]?.data.isEmpty == false })
+        expect(client.read { $0.answers[1]?.data.isEmpty == false })
         live.holdWrites()
         let part = HTTP2Frame.data(grpcMessage([UInt8](repeating: 1, count: 9_995)), stream: 1, endStream: false)
         for _ in 0..<20 { client.raw.send(part.bytes) }
-        #expect(client.read { $0.answers[1]?.reset != nil || !$0.goAways.isEmpty })
+        expect(client.read { $0.answers[1]?.reset != nil || !$0.goAways.isEmpty })
         let code = client.transcript.answers[1]?.reset ?? client.transcript.goAways.last?.code
-        #expect(code == Code.flowControl.rawValue)
+        expectEqual(code, Code.flowControl.rawValue)
     }
 
     // MARK: Floods
@@ -232,16 +232,17 @@ import Testing
         }
         defer { live.stop() }
         let calm = Code.enhanceYourCalm.rawValue
-        #expect(flood(live, times: 10_000) { _ in [HTTP2Frame(.ping, [UInt8](repeating: 0, count: 8))] }?.code == calm)
-        #expect(flood(live, times: 10_000) { _ in [.settings((3, 5))] }?.code == calm)
+        expectEqual(
+            flood(live, times: 10_000) { _ in [HTTP2Frame(.ping, [UInt8](repeating: 0, count: 8))] }?.code, calm)
+        expectEqual(flood(live, times: 10_000) { _ in [.settings((3, 5))] }?.code, calm)
         let padding = HTTP2Frame(.data, HTTP2Frame.padded, stream: 1, [1, 0])
         for empty in [.data([], stream: 1, endStream: false), padding] as [HTTP2Frame] {
             let emptyData = flood(live, times: 10_000) { number in
                 number == 0 ? [.request(path(.write), stream: 1)] : [empty]
             }
-            #expect(emptyData?.code == calm)
+            expectEqual(emptyData?.code, calm)
         }
-        #expect(HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]])
+        expectEqual(HTTP2Client(live).callAndWait(.getDocument, [1]).messages, [[1]])
     }
 
     @Test func `A rapid reset ends the connection and cancels each of its calls`() throws {
@@ -257,12 +258,12 @@ import Testing
                 .reset(8, stream: stream),
             ]
         }
-        #expect(last?.code == Code.enhanceYourCalm.rawValue)
-        #expect(live.record.reaches { $0.pending.isEmpty })
+        expectEqual(last?.code, Code.enhanceYourCalm.rawValue)
+        expect(live.record.reaches { $0.pending.isEmpty })
         // The reset that was one too many ended the connection, and with it its own call.
         let expected = Array(repeating: CancellationReason.client, count: 50) + [.connectionClosed]
-        #expect(live.record.state.withLock { $0.cancelled } == expected)
-        #expect(HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]])
+        expectEqual(live.record.state.withLock { $0.cancelled }, expected)
+        expectEqual(HTTP2Client(live).callAndWait(.getDocument, [1]).messages, [[1]])
     }
 
     @Test func `Streams that the server resets for a broken rule count like those that the client resets`() throws {
@@ -280,8 +281,8 @@ import Testing
                 .data(message, stream: stream, endStream: false), .data(message, stream: stream),
             ]
         }
-        #expect(last?.code == Code.enhanceYourCalm.rawValue)
-        #expect(HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]])
+        expectEqual(last?.code, Code.enhanceYourCalm.rawValue)
+        expectEqual(HTTP2Client(live).callAndWait(.getDocument, [1]).messages, [[1]])
     }
 
     @Test func `Header lists above the limit count like streams that the client resets`() throws {
@@ -295,9 +296,9 @@ import Testing
             let stream = UInt32(number * 2 + 1)
             return [.request(Self.get, stream: stream, fields: large), .data(grpcMessage([1]), stream: stream)]
         }
-        #expect(last?.code == Code.enhanceYourCalm.rawValue)
-        #expect(live.record.state.withLock { $0.heads.isEmpty })
-        #expect(HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]])
+        expectEqual(last?.code, Code.enhanceYourCalm.rawValue)
+        expect(live.record.state.withLock { $0.heads.isEmpty })
+        expectEqual(HTTP2Client(live).callAndWait(.getDocument, [1]).messages, [[1]])
     }
 
     @Test func `Events have the reason of an end, and no field that breaks a rule and no query`() throws {
@@ -312,19 +313,19 @@ import Testing
         defer { live.stop() }
         var client: HTTP2Client? = HTTP2Client(live)
         client?.send(.request("/no.such.Service/Method?key=canary", stream: 1), .data(grpcMessage([1]), stream: 1))
-        #expect(client?.answer(1).text?.contains("canary") == false)
+        expectEqual(client?.answer(1).text?.contains("canary"), false)
         client?.send(
             .request(Self.get, stream: 3, fields: [("authorization", "Bearer canary\u{1}")]),
             .data(grpcMessage([1]), stream: 3), .data([0], stream: 9))
-        #expect(client?.readAll().goAways.last?.code == Code.protocolError.rawValue)
+        expectEqual(client?.readAll().goAways.last?.code, Code.protocolError.rawValue)
         // Closes its side before the server has given up waiting for that.
         client = nil
         func reasons() -> [CloseReason] {
             events.withLock { $0.compactMap { if case .connectionClosed(_, let reason) = $0 { reason } else { nil } } }
         }
-        #expect(changed.wait { !reasons().isEmpty })
-        #expect(reasons() == [.http2("a violation of HTTP/2")])
-        #expect(!"\(events.withLock { $0 })".contains("canary"))
+        expect(changed.wait { !reasons().isEmpty })
+        expectEqual(reasons(), [.http2("a violation of HTTP/2")])
+        expect(!"\(events.withLock { $0 })".contains("canary"))
     }
 
     @Test func `A header list in endless pieces ends the connection`() throws {
@@ -335,8 +336,8 @@ import Testing
                 ? [HTTP2Frame(.headers, 0, stream: 1, [0x83])]
                 : [HTTP2Frame(.continuation, 0, stream: 1, [0x00, 1, 0x61, 0])]
         }
-        #expect(last != nil)
-        #expect(HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]])
+        expect(last != nil)
+        expectEqual(HTTP2Client(live).callAndWait(.getDocument, [1]).messages, [[1]])
     }
 
     @Test func `A header list that unfolds without end ends the connection`() throws {
@@ -346,7 +347,7 @@ import Testing
         // One long field enters the table, and then a byte each repeats it.
         let long = [0x40] + HTTP2Frame.encode([("x", String(repeating: "y", count: 3_000))]).dropFirst()
         client.send(HTTP2Frame(.headers, 4, stream: 1, long + [UInt8](repeating: 0xBE, count: 10_000)))
-        #expect(client.readAll().goAways.last?.code == Code.enhanceYourCalm.rawValue)
+        expectEqual(client.readAll().goAways.last?.code, Code.enhanceYourCalm.rawValue)
     }
 
     @Test func `A header list of few bytes that unfolds to many times the limit ends the connection`() throws {
@@ -361,13 +362,13 @@ import Testing
         }
         // The entry is long, but within the limit, also with its repetitions.
         client.raw.send(request(1, long) + request(3, [0xBE, 0xBE]))
-        #expect(client.answer(1).messages == [[7]])
-        #expect(client.answer(3).messages == [[7]])
+        expectEqual(client.answer(1).messages, [[7]])
+        expectEqual(client.answer(3).messages, [[7]])
         // Beyond it the request alone is refused.
         client.raw.send(request(5, [UInt8](repeating: 0xBE, count: 12)))
-        #expect(client.answer(5).status == 8)
+        expectEqual(client.answer(5).status, 8)
         client.raw.send(request(7, [UInt8](repeating: 0xBE, count: 240)))
-        #expect(client.readAll().goAways.last?.code == Code.enhanceYourCalm.rawValue)
+        expectEqual(client.readAll().goAways.last?.code, Code.enhanceYourCalm.rawValue)
     }
 
     // MARK: Streams
@@ -388,9 +389,10 @@ import Testing
             while transcript.answers[5]?.reset == nil, transcript.goAways.isEmpty { transcript.add(raw.receive()) }
             return transcript
         }
-        #expect(requests([]).answers[5]?.reset == 7)
-        #expect(requests([HTTP2Frame(.settings, HTTP2Frame.ack, [])]).goAways.last?.code == Code.protocolError.rawValue)
-        #expect(HTTP2Client(live).callAndWait(.getDocument, [4]).messages == [[4]])
+        expectEqual(requests([]).answers[5]?.reset, 7)
+        expectEqual(
+            requests([HTTP2Frame(.settings, HTTP2Frame.ack, [])]).goAways.last?.code, Code.protocolError.rawValue)
+        expectEqual(HTTP2Client(live).callAndWait(.getDocument, [4]).messages, [[4]])
     }
 
     @Test func `The server's settings are those it is configured with`() throws {
@@ -407,7 +409,7 @@ import Testing
         for offset in stride(from: 0, to: payload.count, by: 6) {
             values[payload[offset + 1]] = payload[offset + 2..<offset + 6].reduce(0) { $0 << 8 | UInt32($1) }
         }
-        #expect(values == [3: 77, 4: 123_456, 5: 50_000, 6: 9_999, 9: 1])
+        expectEqual(values, [3: 77, 4: 123_456, 5: 50_000, 6: 9_999, 9: 1])
     }
 
     // MARK: Random bytes
@@ -425,11 +427,11 @@ import Testing
             raw.finishSending()
             _ = raw.receiveAll()
             if round % 20 == 0 {
-                #expect(
-                    HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]], "seed \(seed), round \(round)")
+                expectEqual(
+                    HTTP2Client(live).callAndWait(.getDocument, [1]).messages, [[1]], "seed \(seed), round \(round)")
             }
         }
         live.drain()
-        #expect(live.statistics().connectionsOpen == 0, "seed \(seed)")
+        expectEqual(live.statistics().connectionsOpen, 0, "seed \(seed)")
     }
 }

@@ -25,7 +25,7 @@ import Testing
             if round % 4 != 0 { HTTP2Conversation.mutate(&bytes, &random) }
             bytes = HTTP2Preface.bytes + bytes
             let violation = HTTP2SessionCheck.violation(bytes.span.bytes)
-            #expect(violation == nil, "seed \(seed), round \(round)")
+            expectNil(violation, "seed \(seed), round \(round)")
         }
     }
 
@@ -60,7 +60,7 @@ import Testing
     private func session(_ observer: Observer) -> HTTP2Session {
         let session = HTTP2Session(
             limits: ServerConfiguration().http2, rpcs: TestProcedures.table, delegate: observer)
-        #expect(receive(session, HTTP2Preface.bytes + HTTP2Frame.settings().bytes, now: 0) == .open)
+        expectEqual(receive(session, HTTP2Preface.bytes + HTTP2Frame.settings().bytes, now: 0), .open)
         return session
     }
 
@@ -75,19 +75,19 @@ import Testing
         let lists = [fields + [("Upper", "x")], fields + [(":path", "/y")], withoutPath, fields + [("x", "a\nb")]]
         for (number, list) in lists.enumerated() {
             let session = session(observer)
-            #expect(receive(session, HTTP2Frame.headers(list, stream: 1).bytes, now: 1_000) == .open)
-            #expect(!session.isLate(now: 100_000, limit: 10_000), "\(number)")
+            expectEqual(receive(session, HTTP2Frame.headers(list, stream: 1).bytes, now: 1_000), .open)
+            expect(!session.isLate(now: 100_000, limit: 10_000), "\(number)")
             // In two frames, the second of which ends it.
             let block = HTTP2Frame.encode(list)
             let first = HTTP2Frame(.headers, 0, stream: 3, Array(block.dropLast(20)))
             let second = HTTP2Frame(.continuation, HTTP2Frame.endHeaders, stream: 3, Array(block.suffix(20)))
-            #expect(receive(session, first.bytes, now: 2_000) == .open)
-            #expect(session.isLate(now: 100_000, limit: 10_000), "\(number)")
-            #expect(receive(session, second.bytes, now: 2_000) == .open)
-            #expect(receive(session, HTTP2Frame.window(1, stream: 0).bytes, now: 2_000) == .open)
-            #expect(!session.isLate(now: 100_000, limit: 10_000), "\(number)")
+            expectEqual(receive(session, first.bytes, now: 2_000), .open)
+            expect(session.isLate(now: 100_000, limit: 10_000), "\(number)")
+            expectEqual(receive(session, second.bytes, now: 2_000), .open)
+            expectEqual(receive(session, HTTP2Frame.window(1, stream: 0).bytes, now: 2_000), .open)
+            expect(!session.isLate(now: 100_000, limit: 10_000), "\(number)")
         }
-        #expect(!observer.windowsOpened.isEmpty)
+        expect(!observer.windowsOpened.isEmpty)
     }
 
     @Test func `A window of the connection that is opened often is reported once`() {
@@ -95,8 +95,8 @@ import Testing
         let session = session(observer)
         let before = observer.windowsOpened.count
         let frames = (0..<500).flatMap { _ in HTTP2Frame.window(1, stream: 0).bytes + HTTP2Frame.settings().bytes }
-        #expect(receive(session, frames, now: 1) == .open)
-        #expect(observer.windowsOpened.count == before + 1)
+        expectEqual(receive(session, frames, now: 1), .open)
+        expectEqual(observer.windowsOpened.count, before + 1)
     }
 
     // MARK: Compression
@@ -117,59 +117,59 @@ import Testing
             zeros([8 << 20], to: .getDocument, stream: 1) + zeros([100], to: .getDocument, stream: 3)
             + HTTP2Frame.request(path(.getDocument), stream: 5).bytes
             + HTTP2Frame.data(grpcMessage([1, 2, 3]), stream: 5).bytes
-        #expect(receive(session, frames, now: 1) == .open)
-        #expect(observer.messages == ["5: 3, end"] && session.isInflating)
+        expectEqual(receive(session, frames, now: 1), .open)
+        expect(observer.messages == ["5: 3, end"] && session.isInflating)
         var pieces = 0
         while session.isInflating {
             session.inflatePiece()
             pieces += 1
-            #expect(pieces < 1_000)
+            expect(pieces < 1_000)
         }
-        #expect(observer.messages == ["5: 3, end", "1: \(8 << 20), end", "3: 100, end"])
-        #expect(pieces > 50 && session.assemblyBytes == 0 && observer.refusals.isEmpty)
+        expectEqual(observer.messages, ["5: 3, end", "1: \(8 << 20), end", "3: 100, end"])
+        expect(pieces > 50 && session.assemblyBytes == 0 && observer.refusals.isEmpty)
     }
 
     @Test func `Many short messages that come at once are inflated in pieces too`() {
         let observer = Observer()
         let session = session(observer)
         let lengths = [Int](repeating: 100 << 10, count: 50)
-        #expect(receive(session, zeros(lengths, to: .write, stream: 1), now: 1) == .open)
-        #expect(observer.messages.count < 5 && session.isInflating)
+        expectEqual(receive(session, zeros(lengths, to: .write, stream: 1), now: 1), .open)
+        expect(observer.messages.count < 5 && session.isInflating)
         var pieces = 0
         while session.isInflating {
             session.inflatePiece()
             pieces += 1
         }
-        #expect(observer.messages == [String](repeating: "1: \(100 << 10)", count: 49) + ["1: \(100 << 10), end"])
-        #expect(pieces > 20 && session.assemblyBytes == 0 && observer.refusals.isEmpty)
+        expectEqual(observer.messages, [String](repeating: "1: \(100 << 10)", count: 49) + ["1: \(100 << 10), end"])
+        expect(pieces > 20 && session.assemblyBytes == 0 && observer.refusals.isEmpty)
     }
 
     @Test func `What follows a message that is being inflated keeps its place`() {
         let observer = Observer()
         let session = session(observer)
         let first = zeros([5, 1 << 20, 6, 1 << 20, 7], to: .write, stream: 1, ends: false)
-        #expect(receive(session, first, now: 1) == .open)
-        #expect(observer.messages == ["1: 5"] && session.isInflating)
+        expectEqual(receive(session, first, now: 1), .open)
+        expect(observer.messages == ["1: 5"] && session.isInflating)
         let rest =
             HTTP2Frame.data(grpcMessage([1, 2]), stream: 1, endStream: false).bytes
             + HTTP2Frame.data([], stream: 1).bytes
-        #expect(receive(session, rest, now: 2) == .open)
+        expectEqual(receive(session, rest, now: 2), .open)
         while session.isInflating { session.inflatePiece() }
         let lengths = ["1: 5", "1: \(1 << 20)", "1: 6", "1: \(1 << 20)", "1: 7"]
-        #expect(observer.messages == lengths + ["1: 2, end"] || observer.messages == lengths + ["1: 2", "1: end"])
-        #expect(session.assemblyBytes == 0 && observer.refusals.isEmpty)
+        expect(observer.messages == lengths + ["1: 2, end"] || observer.messages == lengths + ["1: 2", "1: end"])
+        expect(session.assemblyBytes == 0 && observer.refusals.isEmpty)
     }
 
     @Test func `A call that ends while its message is inflated leaves nothing`() {
         let observer = Observer()
         let session = session(observer)
         let frames = zeros([8 << 20], to: .getDocument, stream: 1) + zeros([12 << 20], to: .getDocument, stream: 3)
-        #expect(receive(session, frames, now: 1) == .open)
+        expectEqual(receive(session, frames, now: 1), .open)
         session.inflatePiece()
-        #expect(receive(session, HTTP2Frame.reset(8, stream: 1).bytes, now: 2) == .open)
+        expectEqual(receive(session, HTTP2Frame.reset(8, stream: 1).bytes, now: 2), .open)
         while session.isInflating, observer.refusals.isEmpty { session.inflatePiece() }
-        #expect(observer.messages.isEmpty && observer.refusals.count == 1)
+        expect(observer.messages.isEmpty && observer.refusals.count == 1)
         _ = session.endCall(3)
-        #expect(!session.isInflating && session.assemblyBytes == 0)
+        expect(!session.isInflating && session.assemblyBytes == 0)
     }
 }

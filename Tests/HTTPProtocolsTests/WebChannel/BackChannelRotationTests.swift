@@ -77,32 +77,32 @@ import Testing
 
     @Test func `Below six nothing ends`() {
         var browser = Browser(sessions: 5)
-        #expect(browser.rotation.dueAt == nil)
+        expectNil(browser.rotation.dueAt)
         for _ in 0..<10 {
             browser.send()
             browser.step(milliseconds: 1_000)
         }
-        #expect(browser.ended == 0 && browser.longestWaitOfMessage == 0)
+        expect(browser.ended == 0 && browser.longestWaitOfMessage == 0)
     }
 
     @Test func `The oldest of six ends at each interval, which is shorter while messages come`() {
         var browser = Browser(sessions: 6)
         browser.step(milliseconds: 1)
-        #expect(browser.open == [1, 2, 3, 4, 5, 0])
+        expectEqual(browser.open, [1, 2, 3, 4, 5, 0])
         browser.step(milliseconds: 499)
-        #expect(browser.ended == 1)
+        expectEqual(browser.ended, 1)
         browser.step(milliseconds: 1)
-        #expect(browser.open == [2, 3, 4, 5, 0, 1])
+        expectEqual(browser.open, [2, 3, 4, 5, 0, 1])
         browser.send()
         browser.step(milliseconds: 500)
-        #expect(browser.messagesServed == 1 && browser.ended == 3)
+        expect(browser.messagesServed == 1 && browser.ended == 3)
         browser.step(milliseconds: 1_000)
-        #expect(browser.ended == 13)
+        expectEqual(browser.ended, 13)
         // Ten seconds after the message.
         browser.step(milliseconds: 9_500)
         let ended = browser.ended
         browser.step(milliseconds: 10_000)
-        #expect(browser.ended == ended + 20)
+        expectEqual(browser.ended, ended + 20)
     }
 
     @Test(arguments: [6, 7, 10, 16, 24]) func `A message waits for one interval, however many sessions there are`(
@@ -116,12 +116,12 @@ import Testing
                 browser.send()
             }
             browser.step(milliseconds: 1_000)
-            #expect(browser.messagesServed == 20, "seed \(seed)")
+            expectEqual(browser.messagesServed, 20, "seed \(seed)")
             let quiet = BackChannelRotation.quietMilliseconds
-            #expect(browser.longestWaitOfMessage <= quiet + sessions, "seed \(seed)")
+            expect(browser.longestWaitOfMessage <= quiet + sessions, "seed \(seed)")
             // Each session has had its turn.
             let oldest = browser.openedAt.values.min() ?? 0
-            #expect(browser.openedAt.count == Int(sessions) && browser.now - oldest <= 6 * quiet, "seed \(seed)")
+            expect(browser.openedAt.count == Int(sessions) && browser.now - oldest <= 6 * quiet, "seed \(seed)")
         }
     }
 
@@ -130,7 +130,7 @@ import Testing
     ) {
         var browser = Browser(sessions: sessions)
         browser.step(milliseconds: 100_000)
-        #expect(200...202 ~= browser.ended / Int(sessions - 5))
+        expect(200...202 ~= browser.ended / Int(sessions - 5))
     }
 
     @Test func `A session whose page is gone does not count for long`() {
@@ -138,10 +138,10 @@ import Testing
         for session in UInt64(10)..<30 { browser.leave(session) }
         // Those that are left have had several turns.
         browser.step(milliseconds: 60_000)
-        #expect(browser.rotation.waitingCount == 4)
+        expectEqual(browser.rotation.waitingCount, 4)
         let ended = browser.ended
         browser.step(milliseconds: 10_000)
-        #expect(99...101 ~= browser.ended - ended)
+        expect(99...101 ~= browser.ended - ended)
     }
 
     @Test func `Many browsers that look like one have a bound`() {
@@ -157,7 +157,7 @@ import Testing
             ended.append(session)
             rotation.opened(session)
         }
-        #expect(ended == Array(0..<500))
+        expectEqual(ended, Array(0..<500))
     }
 
     @Test func `A back channel that ends or whose session ends is not asked to`() {
@@ -168,13 +168,13 @@ import Testing
         }
         rotation.closed(0)
         rotation.remove(1)
-        #expect(rotation.takeDue(now: 1_000_000) == 2)
+        expectEqual(rotation.takeDue(now: 1_000_000), 2)
         // The end of the response is reported after that.
         rotation.closed(2)
-        #expect(rotation.waitingCount == 2)
-        #expect(rotation.takeDue(now: 2_000_000) == nil)
+        expectEqual(rotation.waitingCount, 2)
+        expectNil(rotation.takeDue(now: 2_000_000))
         rotation.opened(0)
-        #expect(rotation.takeDue(now: 2_000_000) == 3)
+        expectEqual(rotation.takeDue(now: 2_000_000), 3)
     }
 
     @Test func `A session that has ended is forgotten`() {
@@ -189,12 +189,12 @@ import Testing
             session.start()
             return session
         }
-        #expect(table.browsers.count == 2)
+        expectEqual(table.browsers.count, 2)
         for session in sessions { session.terminate() }
         let isDone = Mutex(false)
         loop.execute { isDone.withLock { $0 = true } }
         loop.run { isDone.withLock { $0 } }
-        #expect(table.browsers.count == 0)
+        expectEqual(table.browsers.count, 0)
     }
 
     private final class NoService: WebChannelService {

@@ -1,6 +1,7 @@
 // Requests of WebChannel: what the official web SDK sends, as recorded, and what nobody should send.
 
 import Basics
+import TestSupport
 import Testing
 
 @testable import HTTPProtocols
@@ -28,23 +29,23 @@ import Testing
         """,
     ]) func `A request without SID opens a session`(query: String) throws {
         let request = try request(query)
-        #expect(request.kind == .open && request.session.isEmpty && request.acknowledged == nil)
-        #expect(request.database == "projects/demo/databases/(default)")
+        expect(request.kind == .open && request.session.isEmpty && request.acknowledged == nil)
+        expectEqual(request.database, "projects/demo/databases/(default)")
         #expect(throws: RequestError.self) { try self.request(query, isPost: false) }
     }
 
     @Test func `Requests of a session`() throws {
         let forward = try request("VER=8&\(Self.database)&\(Self.session)&RID=52047&AID=2&zx=ouglf485t4tr&t=1")
-        #expect(forward.kind == .forward && forward.acknowledged == 2)
-        #expect(forward.session == "kc0Xaz3r7fSZq06wQM-Kcw==")
+        expect(forward.kind == .forward && forward.acknowledged == 2)
+        expectEqual(forward.session, "kc0Xaz3r7fSZq06wQM-Kcw==")
         let back = "VER=8&\(Self.database)&RID=rpc&\(Self.session)&AID=7&TYPE=xmlhttp&zx=a&t=1"
-        #expect(try request(back + "&CI=0", isPost: false).kind == .back(holdMilliseconds: nil))
-        #expect(try request(back + "&CI=0&TO=6000", isPost: false).kind == .back(holdMilliseconds: nil))
-        #expect(try request(back + "&CI=1", isPost: false).kind == .back(holdMilliseconds: .max))
-        #expect(try request(back + "&CI=1&TO=6000", isPost: false).kind == .back(holdMilliseconds: 6_000))
+        try expectEqual(request(back + "&CI=0", isPost: false).kind, .back(holdMilliseconds: nil))
+        try expectEqual(request(back + "&CI=0&TO=6000", isPost: false).kind, .back(holdMilliseconds: nil))
+        try expectEqual(request(back + "&CI=1", isPost: false).kind, .back(holdMilliseconds: .max))
+        try expectEqual(request(back + "&CI=1&TO=6000", isPost: false).kind, .back(holdMilliseconds: 6_000))
         let leave = "VER=8&\(Self.database)&\(Self.session)&RID=18895&TYPE=terminate&zx=fk707p6ti7ox"
-        #expect(try request(leave).kind == .terminate)
-        #expect(try request(leave, isPost: false).kind == .terminate)
+        try expectEqual(request(leave).kind, .terminate)
+        try expectEqual(request(leave, isPost: false).kind, .terminate)
     }
 
     @Test(arguments: [
@@ -68,25 +69,25 @@ import Testing
             headers=X-Goog-Api-Client%3Agl-js%2F%20fire%2F10.12.2%0D%0AContent-Type%3Atext%2Fplain%0D%0A&count=1&ofs=0&\
             req0___data__=%7B%22database%22%3A%22projects%2Fwcdemo%2Fdatabases%2F(default)%22%7D
             """)
-        #expect(post.headers == "X-Goog-Api-Client:gl-js/ fire/10.12.2\r\nContent-Type:text/plain\r\n")
-        #expect(post.offset == 0)
-        #expect(post.messages == [Array("{\"database\":\"projects/wcdemo/databases/(default)\"}".utf8)])
+        expectEqual(post.headers, "X-Goog-Api-Client:gl-js/ fire/10.12.2\r\nContent-Type:text/plain\r\n")
+        expectEqual(post.offset, 0)
+        expectEqual(post.messages, [Array("{\"database\":\"projects/wcdemo/databases/(default)\"}".utf8)])
     }
 
     /// A session keeps a part of them: the token of its page.
     @Test func `Headers in a body are bounded`() throws {
         let most = String(repeating: "x", count: WebChannelPost.headersBytesMax - 2)
-        #expect(try post("headers=A:\(most)&count=0").headers.hasSuffix("x"))
+        try expect(post("headers=A:\(most)&count=0").headers.hasSuffix("x"))
         #expect(throws: RequestError.self) { try post("headers=A:\(most)x&count=0") }
     }
 
     @Test func `Messages have the order of their numbers`() throws {
         let post = try post(
             "req1___data__=b&count=2&ofs=7&req0___data__=%C3%A9%F0%9F%98%80+&req9___data__=x&req0_other=y")
-        #expect(post.offset == 7 && post.headers.isEmpty)
-        #expect(post.messages == [Array("é😀 ".utf8), Array("b".utf8)])
-        #expect(try self.post("").messages == [])
-        #expect(try self.post("count=0").messages == [])
+        expect(post.offset == 7 && post.headers.isEmpty)
+        expectEqual(post.messages, [Array("é😀 ".utf8), Array("b".utf8)])
+        try expectEqual(self.post("").messages, [])
+        try expectEqual(self.post("count=0").messages, [])
     }
 
     @Test(arguments: [

@@ -2,6 +2,7 @@
 
 import HearthClient
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
@@ -14,7 +15,7 @@ struct CancellationStateTests {
         cancellation.onCancel { cancelled.withLock { $0.append("second") } }
         cancellation.onCancel { cancelled.withLock { $0.append("first") } }
         cancellation.cancel()
-        #expect(cancelled.withLock { $0.contains("second") })
+        expect(cancelled.withLock { $0.contains("second") })
     }
 
     @Test
@@ -25,6 +26,6 @@ struct CancellationStateTests {
         cancellation.cancel()
         cancellation.cancel()
         cancellation.onCancel { count.withLock { $0 += 1 } }
-        #expect(cancellation.isCancelled && count.withLock { $0 } == 2)
+        expect(cancellation.isCancelled && count.withLock { $0 } == 2)
     }
 }

@@ -54,7 +54,7 @@ import Testing
         try await client.runTransaction(database: database, attemptsMax: attemptsMax) { transaction in
             attempts += 1
             let found = try await transaction.get(name)
-            #expect(found == nil)
+            expectNil(found)
             transaction.writes.set(name, fields: [])
         }
         return attempts
@@ -63,55 +63,56 @@ import Testing
     @Test
     func `The first read begins the transaction, and the commit names it`() async throws {
         let server = try server(abortingFirst: 0)
-        #expect(try await run(server) == 1)
-        #expect(server.calls.map(\.method) == [.batchGetDocuments, .commit])
+        try await expectEqual(run(server), 1)
+        expectEqual(server.calls.map(\.method), [.batchGetDocuments, .commit])
         let commit = server.calls[1].payload
         let request = try CommitRequestView(commit.span.bytes)
         let transaction = [UInt8](copying: request.transaction)
-        #expect(transaction == [1])
+        expectEqual(transaction, [1])
     }
 
     @Test
     func `A conflict leads to another attempt that names the one before`() async throws {
         let server = try server(abortingFirst: 2)
-        #expect(try await run(server) == 3)
-        #expect(
-            server.calls.map(\.method) == [
+        try await expectEqual(run(server), 3)
+        expectEqual(
+            server.calls.map(\.method),
+            [
                 .batchGetDocuments, .commit, .beginTransaction, .getDocument, .commit, .beginTransaction, .getDocument,
                 .commit,
             ])
         let second = server.calls[5].payload
         let begin = try BeginTransactionRequest(wire: second.span.bytes)
-        #expect(begin.options == .readWrite(retryTransaction: [2], concurrency: .unspecified))
+        expectEqual(begin.options, .readWrite(retryTransaction: [2], concurrency: .unspecified))
     }
 
     @Test
     func `After the last attempt the conflict is reported`() async throws {
         let server = try server(abortingFirst: 100)
         await #expect(throws: RequestError(.aborted, "conflict")) { _ = try await run(server, attemptsMax: 3) }
-        #expect(server.calls.count { $0.method == .commit } == 3)
+        expectEqual(server.calls.count { $0.method == .commit }, 3)
     }
 
     @Test
     func `While the server does not say whether the commit was applied, it is sent again, and no other`() async throws {
         let server = try server(abortingFirst: 8, code: .unavailable)
-        #expect(try await run(server) == 1)
+        try await expectEqual(run(server), 1)
         let commits = server.calls.filter { $0.method == .commit }
-        #expect(commits.count == 9 && Set(commits.map(\.requestID!.sequence)).count == 1)
+        expect(commits.count == 9 && Set(commits.map(\.requestID!.sequence)).count == 1)
     }
 
     @Test
     func `A commit that may have been applied ends the transaction`() async throws {
         let server = try server(abortingFirst: 100, code: .deadlineExceeded)
         await #expect(throws: RequestError(.deadlineExceeded, "conflict")) { _ = try await run(server) }
-        #expect(server.calls.count { $0.method == .commit } == 1)
+        expectEqual(server.calls.count { $0.method == .commit }, 1)
     }
 
     @Test
     func `A final error of the commit ends the transaction`() async throws {
         let server = try server(abortingFirst: 100, code: .notFound)
         await #expect(throws: RequestError(.notFound, "conflict")) { _ = try await run(server) }
-        #expect(server.calls.count { $0.method == .commit } == 1)
+        expectEqual(server.calls.count { $0.method == .commit }, 1)
     }
 
     @Test
@@ -126,7 +127,7 @@ import Testing
             }
         }
         await server.waitForCalls(2)
-        #expect(server.calls.map(\.method) == [.batchGetDocuments, .rollback])
+        expectEqual(server.calls.map(\.method), [.batchGetDocuments, .rollback])
         await client.close()
     }
 }

@@ -1,6 +1,7 @@
 // Request ids of commits.
 
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import HearthClient
@@ -10,15 +11,15 @@ import Testing
     func `Numbers start at 1 and grow; the oldest pending one follows the answers`() {
         var sequence = CommitSequence()
         let tickets = (0..<4).map { _ in sequence.begin() }
-        #expect(tickets.map(\.sequence) == [1, 2, 3, 4])
-        #expect(Set(tickets.map(\.session)).count == 1)
+        expectEqual(tickets.map(\.sequence), [1, 2, 3, 4])
+        expectEqual(Set(tickets.map(\.session)).count, 1)
         sequence.finish(tickets[1])
-        #expect(sequence.oldestPending(of: tickets[3]) == 1, "1 is still pending")
+        expectEqual(sequence.oldestPending(of: tickets[3]), 1, "1 is still pending")
         sequence.finish(tickets[0])
-        #expect(sequence.oldestPending(of: tickets[3]) == 3)
+        expectEqual(sequence.oldestPending(of: tickets[3]), 3)
         sequence.finish(tickets[2])
         sequence.finish(tickets[3])
-        #expect(sequence.oldestPending(of: sequence.begin()) == 5)
+        expectEqual(sequence.oldestPending(of: sequence.begin()), 5)
     }
 
     @Test
@@ -28,8 +29,8 @@ import Testing
         let second = sequence.begin()
         sequence.finish(first)
         sequence.finish(first)
-        #expect(sequence.oldestPending(of: second) == 2)
-        #expect(sequence.trackedCount == 1)
+        expectEqual(sequence.oldestPending(of: second), 2)
+        expectEqual(sequence.trackedCount, 1)
     }
 
     @Test
@@ -47,11 +48,11 @@ import Testing
             last = sequence.begin()
             sequence.finish(last)
         }
-        #expect(last.session != stuck.session)
-        #expect(sequence.oldestPending(of: stuck) == 1)
-        #expect(sequence.sessionCount == 2, "settled sessions are forgotten")
+        expect(last.session != stuck.session)
+        expectEqual(sequence.oldestPending(of: stuck), 1)
+        expectEqual(sequence.sessionCount, 2, "settled sessions are forgotten")
         sequence.finish(stuck)
-        #expect(sequence.sessionCount == 1)
+        expectEqual(sequence.sessionCount, 1)
     }
 
     @Test(arguments: 0..<10)
@@ -68,9 +69,9 @@ import Testing
             for ticket in pending {
                 let oldest = sequence.oldestPending(of: ticket)
                 let truth = pending.filter { $0.session == ticket.session }.map(\.sequence).min()
-                #expect(oldest == truth, "seed \(seed)")
+                expectEqual(oldest, truth, "seed \(seed)")
             }
         }
-        #expect(sequence.trackedCount < 32 * (sequence.sessionCount + 1))
+        expect(sequence.trackedCount < 32 * (sequence.sessionCount + 1))
     }
 }

@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import TestSupport
 import Testing
 
 @testable import HearthClient
@@ -13,8 +14,8 @@ import Testing
     ])
     func `Addresses are read`(text: String, host: String, port: UInt16) throws {
         let configuration = try HearthClient.Configuration(address: text)
-        #expect(configuration.host == host)
-        #expect(configuration.port == port)
+        expectEqual(configuration.host, host)
+        expectEqual(configuration.port, port)
     }
 
     @Test(arguments: [
@@ -23,10 +24,10 @@ import Testing
     ])
     func `Unix sockets are read as in gRPC`(text: String, path: String) throws {
         var configuration = try HearthClient.Configuration(address: text)
-        #expect(configuration.socketPath == path)
-        #expect(configuration.address == "unix:\(path)")
+        expectEqual(configuration.socketPath, path)
+        expectEqual(configuration.address, "unix:\(path)")
         try configuration.useToken("t")
-        #expect(!configuration.exposesToken)
+        expect(!configuration.exposesToken)
         #expect(throws: RequestError.self) { try configuration.useTLS() }
     }
 

@@ -39,14 +39,14 @@ import Testing
         let server = try FakeServer { _ in .respond(Self.committed) }
         let client = try client(server)
         let response = try await client.commit(writes(), options: .init(timeout: .seconds(7)))
-        #expect(response.commitTime == Self.time)
-        #expect(response.writeResults.count == 1)
+        expectEqual(response.commitTime, Self.time)
+        expectEqual(response.writeResults.count, 1)
         let call = try #require(server.calls.first)
-        #expect(call.method == .commit)
-        #expect(call.payload == writes().request())
-        #expect(call.requestID?.sequence == 1)
-        #expect(call.requestID?.oldestPending == 1)
-        #expect((1...7000).contains(call.deadlineMilliseconds ?? 0))
+        expectEqual(call.method, .commit)
+        expectEqual(call.payload, writes().request())
+        expectEqual(call.requestID?.sequence, 1)
+        expectEqual(call.requestID?.oldestPending, 1)
+        expect((1...7000).contains(call.deadlineMilliseconds ?? 0))
         await client.close()
     }
 
@@ -65,7 +65,7 @@ import Testing
             await server.waitForCalls(1)
         }
         let error = await #expect(throws: RequestError.self) { try await task.value }
-        #expect(error?.code == .cancelled)
+        expectEqual(error?.code, .cancelled)
     }
 
     @Test
@@ -78,10 +78,10 @@ import Testing
         let lost = try #require(first.calls.first)
         first.cut()
         let second = try FakeServer(port: port) { _ in .respond(Self.committed) }
-        #expect(try await response.commitTime == Self.time)
+        try await expectEqual(response.commitTime, Self.time)
         let again = try #require(second.calls.first)
-        #expect(again.requestID == lost.requestID)
-        #expect(again.payload == lost.payload)
+        expectEqual(again.requestID, lost.requestID)
+        expectEqual(again.payload, lost.payload)
         await client.close()
     }
 
@@ -127,14 +127,14 @@ import Testing
         let second = try FakeServer(port: port) { _ in .stream([]) }
         let result = await task.result
         if last == "limit" {
-            #expect(try result.get() == nil && second.calls.count == 1)
+            try expect(result.get() == nil && second.calls.count == 1)
         } else {
             #expect {
                 try result.get()
             } throws: {
                 ($0 as? RequestError)?.code == .unavailable
             }
-            #expect(second.calls.isEmpty)
+            expect(second.calls.isEmpty)
         }
         await client.close()
     }
@@ -164,14 +164,14 @@ import Testing
         for number in 1...50 { client.commitInOrder([commit(number)], of: numbers) }
         client.commitInOrder((51...100).map(commit), of: numbers)
         await first.waitForCalls(100)
-        #expect(first.calls.map { $0.requestID!.sequence } == Array(1...100))
+        expectEqual(first.calls.map { $0.requestID!.sequence }, Array(1...100))
         first.cut()
         let second = try FakeServer(port: port) { _ in .respond(Self.committed) }
         for await _ in done.stream {}
         let again = second.calls.map { $0.requestID!.sequence }
-        #expect(again == again.sorted())
-        #expect(Set(again).isSuperset(of: 21...100))
-        #expect(answered.withLock { Set($0) } == Set(1...100))
+        expectEqual(again, again.sorted())
+        expect(Set(again).isSuperset(of: 21...100))
+        expectEqual(answered.withLock { Set($0) }, Set(1...100))
         await client.close()
     }
 
@@ -205,7 +205,7 @@ import Testing
         isFull.withLock { $0 = false }
         var iterator = ends.makeAsyncIterator()
         for _ in 1...20 { _ = try await iterator.next()?.get() }
-        #expect(applied.withLock { $0 } == Array(1...20))
+        expectEqual(applied.withLock { $0 }, Array(1...20))
         await client.close()
     }
 
@@ -243,10 +243,10 @@ import Testing
         var iterator = ends.makeAsyncIterator()
         for _ in 1...200 where await iterator.next() == true { successes += 1 }
         let isLasting = refusal == .permissionDenied
-        #expect(applied.withLock { $0 } == (1...200).filter { !isLasting || $0 % 10 != 3 })
-        #expect(successes == (isLasting ? 180 : 200))
+        expectEqual(applied.withLock { $0 }, (1...200).filter { !isLasting || $0 % 10 != 3 })
+        expectEqual(successes, isLasting ? 180 : 200)
         // Few are sent in vain: the first time all, then twice as many in each round.
-        #expect(server.calls.count < 200 + 200 + 20 * 20)
+        expect(server.calls.count < 200 + 200 + 20 * 20)
         await client.close()
     }
 
@@ -261,8 +261,8 @@ import Testing
         }
         let client = try client(server)
         try await client.commit(writes())
-        #expect(tries.withLock { $0 } == 3)
-        #expect(Set(server.calls.map(\.requestID!.sequence)) == [1])
+        expectEqual(tries.withLock { $0 }, 3)
+        expectEqual(Set(server.calls.map(\.requestID!.sequence)), [1])
         await client.close()
     }
 
@@ -271,7 +271,7 @@ import Testing
         let server = try FakeServer { _ in .fail(.failedPrecondition, "no such thing") }
         let client = try client(server)
         await #expect(throws: RequestError(.failedPrecondition, "no such thing")) { try await client.commit(writes()) }
-        #expect(server.calls.count == 1)
+        expectEqual(server.calls.count, 1)
         await client.close()
     }
 
@@ -337,7 +337,7 @@ import Testing
         first.cut()
         let second = try FakeServer(port: port) { _ in .respond(Self.committed) }
         try await client.commit(writes())
-        #expect(second.calls.count == 1)
+        expectEqual(second.calls.count, 1)
         await client.close()
     }
 
@@ -386,10 +386,10 @@ import Testing
         }
         let client = try client(server)
         let document = try #require(try await client.getDocument(name))
-        #expect(document.fields == fields)
-        #expect(document.createTime == Self.time)
-        #expect(document.updateTime.seconds == 9)
-        #expect(try await client.getDocument("other") == nil)
+        expectEqual(document.fields, fields)
+        expectEqual(document.createTime, Self.time)
+        expectEqual(document.updateTime.seconds, 9)
+        try await expectNil(client.getDocument("other"))
         await client.close()
     }
 
@@ -408,8 +408,8 @@ import Testing
         await first.waitForCalls(1)
         first.cut()
         let second = try FakeServer(port: port) { _ in .stream((0..<3).map(message)) }
-        #expect(try await documents.map(\.name) == (0..<3).map { "\(root)/c/\($0)" })
-        #expect(second.calls.count == 1)
+        try await expectEqual(documents.map(\.name), (0..<3).map { "\(root)/c/\($0)" })
+        expectEqual(second.calls.count, 1)
         await client.close()
     }
 
@@ -420,11 +420,11 @@ import Testing
         do {
             let stream = client.stream(.runQuery, [], options: .standard)
             let first = try await stream.next()
-            #expect(first?.count == 10_000)
-            for _ in 0..<200 { #expect(try await stream.next() != nil) }
+            expectEqual(first?.count, 10_000)
+            for _ in 0..<200 { try await expect(stream.next() != nil) }
         }
         await server.waitForCancellations(1)
-        #expect(server.producedCount < 2000, "a slow reader does not make the server run ahead")
+        expect(server.producedCount < 2000, "a slow reader does not make the server run ahead")
         await client.close()
     }
 
@@ -435,11 +435,11 @@ import Testing
         let stream = client.stream(.runQuery, [], options: .standard)
         var count = 0
         while let message = try await stream.next() {
-            #expect(message.count == 5000)
-            #expect(message[0] == UInt8(truncatingIfNeeded: 2999 - count))
+            expectEqual(message.count, 5000)
+            expectEqual(message[0], UInt8(truncatingIfNeeded: 2999 - count))
             count += 1
         }
-        #expect(count == 3000)
+        expectEqual(count, 3000)
         await client.close()
     }
 
@@ -457,13 +457,13 @@ import Testing
                         let payload = Array("\(task).\(call)".utf8)
                         let answer = try await client.call(
                             .getDocument, payload, kind: .repeatable, options: .standard)
-                        #expect(answer == payload)
+                        expectEqual(answer, payload)
                     }
                 }
             }
             try await group.waitForAll()
         }
-        #expect(server.calls.count == 64 * 50)
+        expectEqual(server.calls.count, 64 * 50)
         await client.close()
     }
 
@@ -482,7 +482,7 @@ import Testing
         async let late = client.commit(writes())
         client.switchNetwork(true)
         await client.networkSwitched()
-        #expect(try await late.commitTime == Self.time)
+        try await expectEqual(late.commitTime, Self.time)
         await client.close()
     }
 }

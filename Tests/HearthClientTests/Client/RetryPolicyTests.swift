@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import TestSupport
 import Testing
 
 @testable import HearthClient
@@ -11,22 +12,22 @@ import Testing
         (CallKind.repeatable, RetryPolicy.Decision.now), (.commit, .now), (.queuedWrite, .now), (.once, .giveUp),
     ])
     func `A lost connection repeats everything that may be repeated`(kind: CallKind, decision: RetryPolicy.Decision) {
-        #expect(RetryPolicy.decide(kind, .connectionLost, answeredTries: 0) == decision)
+        expectEqual(RetryPolicy.decide(kind, .connectionLost, answeredTries: 0), decision)
     }
 
     @Test(arguments: [
         CallKind.repeatable, .commit, .queuedWrite, .once,
     ])
     func `What was certainly not processed is always repeated`(kind: CallKind) {
-        #expect(RetryPolicy.decide(kind, .notProcessed, answeredTries: 3) == .now)
+        expectEqual(RetryPolicy.decide(kind, .notProcessed, answeredTries: 3), .now)
     }
 
     @Test
     func `Queued writes and commits of transactions outlast a server that is unavailable, other calls do not`() {
-        #expect(RetryPolicy.decide(.queuedWrite, .status(.unavailable), answeredTries: 1000) == .afterBackoff)
-        #expect(RetryPolicy.decide(.transactionCommit, .status(.unavailable), answeredTries: 1000) == .afterBackoff)
-        #expect(RetryPolicy.decide(.commit, .status(.unavailable), answeredTries: 4) == .afterBackoff)
-        #expect(RetryPolicy.decide(.commit, .status(.unavailable), answeredTries: 5) == .giveUp)
+        expectEqual(RetryPolicy.decide(.queuedWrite, .status(.unavailable), answeredTries: 1000), .afterBackoff)
+        expectEqual(RetryPolicy.decide(.transactionCommit, .status(.unavailable), answeredTries: 1000), .afterBackoff)
+        expectEqual(RetryPolicy.decide(.commit, .status(.unavailable), answeredTries: 4), .afterBackoff)
+        expectEqual(RetryPolicy.decide(.commit, .status(.unavailable), answeredTries: 5), .giveUp)
     }
 
     @Test(
@@ -35,7 +36,7 @@ import Testing
             .unimplemented, .dataLoss, .unauthenticated,
         ], [CallKind.repeatable, .commit, .queuedWrite, .once])
     func `Final codes are final`(code: StatusCode, kind: CallKind) {
-        #expect(RetryPolicy.decide(kind, .status(code), answeredTries: 1) == .giveUp)
+        expectEqual(RetryPolicy.decide(kind, .status(code), answeredTries: 1), .giveUp)
     }
 
     /// "Write stream" in the semantics of the API: a client drops a write on all other codes.
@@ -43,13 +44,13 @@ import Testing
         StatusCode.aborted, .cancelled, .deadlineExceeded, .internal, .resourceExhausted, .unavailable, .unknown,
     ])
     func `No queued write is dropped for a failure that passes`(code: StatusCode) {
-        #expect(RetryPolicy.decide(.queuedWrite, .status(code), answeredTries: 1000) == .afterBackoff)
-        #expect(RetryPolicy.decide(.commit, .status(code), answeredTries: 1000) == .giveUp)
+        expectEqual(RetryPolicy.decide(.queuedWrite, .status(code), answeredTries: 1000), .afterBackoff)
+        expectEqual(RetryPolicy.decide(.commit, .status(code), answeredTries: 1000), .giveUp)
     }
 
     @Test
     func `A commit is not repeated after INTERNAL, a read is`() {
-        #expect(RetryPolicy.decide(.commit, .status(.internal), answeredTries: 1) == .giveUp)
-        #expect(RetryPolicy.decide(.repeatable, .status(.internal), answeredTries: 1) == .afterBackoff)
+        expectEqual(RetryPolicy.decide(.commit, .status(.internal), answeredTries: 1), .giveUp)
+        expectEqual(RetryPolicy.decide(.repeatable, .status(.internal), answeredTries: 1), .afterBackoff)
     }
 }

@@ -4,6 +4,7 @@ import Basics
 import Calls
 import DocumentModel
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import HearthClient
@@ -26,14 +27,14 @@ import Testing
     func `The server is asked to pause while too much is not read, however it is read then`() async throws {
         let (inbox, source) = (StreamInbox(bytesMax: 10), Source())
         for count in [4, 4, 4] { inbox.add([UInt8](repeating: 0, count: count), from: source) }
-        #expect(source.isPaused && source.pauses == 1)
-        #expect(try inbox.takeNow()?.get()?.count == 4 && source.isPaused)
-        #expect(try inbox.takeNow()?.get()?.count == 4 && !source.isPaused)
-        #expect(try inbox.takeNow()?.get()?.count == 4 && inbox.takeNow() == nil)
+        expect(source.isPaused && source.pauses == 1)
+        try expect(inbox.takeNow()?.get()?.count == 4 && source.isPaused)
+        try expect(inbox.takeNow()?.get()?.count == 4 && !source.isPaused)
+        try expect(inbox.takeNow()?.get()?.count == 4 && inbox.takeNow() == nil)
         // A reader that has found nothing waits for the next message, and one that is too large comes first.
         inbox.add([UInt8](repeating: 0, count: 20), from: source)
-        #expect(source.isPaused && source.pauses == 2)
+        expect(source.isPaused && source.pauses == 2)
         let step = await withUnsafeContinuation { inbox.take($0) }
-        #expect(try step.get()?.count == 20 && !source.isPaused)
+        try expect(step.get()?.count == 20 && !source.isPaused)
     }
 }

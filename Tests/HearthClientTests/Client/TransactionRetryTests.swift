@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import TestSupport
 import Testing
 
 @testable import HearthClient
@@ -16,7 +17,7 @@ import Testing
     func `Codes that another attempt may cure are retried, the others end the transaction`(
         code: StatusCode, isRetried: Bool
     ) {
-        #expect(TransactionRetry.isRetryable(code, "") == isRetried)
+        expectEqual(TransactionRetry.isRetryable(code, ""), isRetried)
     }
 
     @Test(arguments: [
@@ -27,13 +28,13 @@ import Testing
         for isOfCommit in [false, true] {
             var retry = TransactionRetry(jitterSeed: 1)
             let decision = retry.failed(code, "", isOfCommit: isOfCommit)
-            #expect((decision != .giveUp) == (isRetried || !isOfCommit))
+            expectEqual(decision != .giveUp, isRetried || !isOfCommit)
         }
     }
 
     @Test
     func `A transaction that the server has forgotten is retried`() {
-        #expect(
+        expect(
             TransactionRetry.isRetryable(
                 .invalidArgument, "The referenced transaction has expired or is no longer valid."))
     }
@@ -41,16 +42,16 @@ import Testing
     @Test
     func `Five attempts in all: the second at once, the others after growing waits`() {
         var retry = TransactionRetry(jitterSeed: 1)
-        #expect(retry.failed(.unavailable, "", isOfCommit: true) == .retry(afterNanoseconds: 0))
+        expectEqual(retry.failed(.unavailable, "", isOfCommit: true), .retry(afterNanoseconds: 0))
         for (attempt, seconds) in [1.0, 1.5, 2.25].enumerated() {
             guard case .retry(let wait) = retry.failed(.unavailable, "", isOfCommit: true) else {
                 Issue.record("attempt \(attempt + 3) is missing")
                 return
             }
-            #expect((seconds * 0.5...seconds * 1.5).contains(Double(wait) / 1e9))
+            expect((seconds * 0.5...seconds * 1.5).contains(Double(wait) / 1e9))
         }
-        #expect(retry.attempt == 5)
-        #expect(retry.failed(.unavailable, "", isOfCommit: true) == .giveUp)
+        expectEqual(retry.attempt, 5)
+        expectEqual(retry.failed(.unavailable, "", isOfCommit: true), .giveUp)
     }
 
     @Test
@@ -62,7 +63,7 @@ import Testing
                 retry.failed(.unavailable, "", isOfCommit: false, hasReachedServer: false)
             }
             while case .retry(let wait) = next() { total += wait }
-            #expect(retry.attempt == 5 && total < 1_000_000_000)
+            expect(retry.attempt == 5 && total < 1_000_000_000)
         }
     }
 
@@ -74,12 +75,12 @@ import Testing
             Issue.record("no third attempt")
             return
         }
-        #expect(wait < 100_000_000)
+        expect(wait < 100_000_000)
     }
 
     @Test
     func `One attempt means none after a failure`() {
         var retry = TransactionRetry(attemptsMax: 1, jitterSeed: 1)
-        #expect(retry.failed(.aborted, "", isOfCommit: true) == .giveUp)
+        expectEqual(retry.failed(.aborted, "", isOfCommit: true), .giveUp)
     }
 }

@@ -1,4 +1,5 @@
 import Basics
+import TestSupport
 import Testing
 
 @testable import HearthClient
@@ -8,7 +9,7 @@ import Testing
     func `A program that was built without them names the missing trait`() throws {
         let configuration = try HearthClient.Configuration(address: "file::memory:")
         let error = #expect(throws: RequestError.self) { try HearthClient(configuration) }
-        #expect(error?.code == .unimplemented)
-        #expect(error?.message.contains("file::memory:") == true && error?.message.contains("InProcess") == true)
+        expectEqual(error?.code, .unimplemented)
+        expect(error?.message.contains("file::memory:") == true && error?.message.contains("InProcess") == true)
     }
 }

@@ -16,15 +16,15 @@ import Testing
             ("file:data", .directory("\(FileManager.default.currentDirectoryPath)/data")),
             ("file::memory:", .memory("")), ("file::memory:one", .memory("one")),
         ]
-        for (text, location) in cases { #expect(try StoreLocation(text) == location, "\(text)") }
+        for (text, location) in cases { try expectEqual(StoreLocation(text), location, "\(text)") }
     }
 
     @Test
     func `Each fork is another location`() throws {
         let forks = try (0..<2).map { _ in try StoreLocation("fork:file:///a/b") }
-        #expect(forks[0] != forks[1])
+        expect(forks[0] != forks[1])
         let sources = forks.map { fork in if case .fork(let source, _)? = fork { source } else { "" } }
-        #expect(sources == ["/a/b", "/a/b"])
+        expectEqual(sources, ["/a/b", "/a/b"])
     }
 
     @Test(arguments: [
@@ -37,7 +37,7 @@ import Testing
 
     @Test(arguments: ["/a/b", "/a b/é?#%", "/"])
     func `A path becomes a location and the same path again`(path: String) throws {
-        #expect(try StoreLocation(StoreLocation.host(ofDirectory: path)) == .directory(path))
+        try expectEqual(StoreLocation(StoreLocation.host(ofDirectory: path)), .directory(path))
     }
 
     @Test
@@ -46,6 +46,6 @@ import Testing
         try FileManager.default.createSymbolicLink(
             atPath: directory.path(of: "link"), withDestinationPath: directory.path)
         let target = try StoreLocation("file://\(directory.path)/data")
-        #expect(try StoreLocation("file://\(directory.path)/link/data") == target)
+        try expectEqual(StoreLocation("file://\(directory.path)/link/data"), target)
     }
 }

@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import FirestoreMessages
+import TestSupport
 import Testing
 
 @testable import HearthClient
@@ -80,7 +81,7 @@ struct WatchStateTests {
     func `listen: add a doc`() throws {
         var stream = Stream()
         try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(2))
-        #expect(stream.snapshots == [["d1": 1]])
+        expectEqual(stream.snapshots, [["d1": 1]])
     }
 
     @Test(arguments: [0, 1, 2, 3])
@@ -94,7 +95,7 @@ struct WatchStateTests {
         default: try stream.receive(Self.changed("d1", 1, removed: true))
         }
         try stream.receive(Self.consistent(2))
-        #expect(stream.snapshots == [["d1": 1], ["d1": nil]])
+        expectEqual(stream.snapshots, [["d1": 1], ["d1": nil]])
     }
 
     @Test
@@ -104,17 +105,17 @@ struct WatchStateTests {
             Self.changed("d1", 1), Self.changed("d2", 1), Self.target(.current), Self.consistent(1),
             Self.changed("d3", 1), .documentDelete(Self.deleted("d1")),
             .filter(ListenResponse.ExistenceFilter(target: 1, count: 2)), Self.consistent(2))
-        #expect(stream.snapshots == [["d1": 1, "d2": 1], ["d1": nil, "d3": 1]])
-        #expect(stream.requests.isEmpty)
+        expectEqual(stream.snapshots, [["d1": 1, "d2": 1], ["d1": nil, "d3": 1]])
+        expect(stream.requests.isEmpty)
     }
 
     @Test
     func `listen: no snapshot before CURRENT`() throws {
         var stream = Stream()
         try stream.receive(Self.changed("d1", 1), Self.consistent(1))
-        #expect(stream.snapshots.isEmpty)
+        expect(stream.snapshots.isEmpty)
         try stream.receive(Self.changed("d2", 1), Self.target(.current), Self.consistent(2))
-        #expect(stream.snapshots == [["d1": 1, "d2": 1]])
+        expectEqual(stream.snapshots, [["d1": 1, "d2": 1]])
     }
 
     @Test
@@ -122,15 +123,15 @@ struct WatchStateTests {
         var stream = Stream()
         try stream.receive(
             Self.changed("d1", 1), Self.target(.current), Self.target(.add, [1]), Self.consistent(1))
-        #expect(stream.snapshots == [["d1": 1]])
+        expectEqual(stream.snapshots, [["d1": 1]])
     }
 
     @Test
     func `listen: REMOVE without a cause is an error`() throws {
         var stream = Stream()
         try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.target(.remove), Self.consistent(1))
-        #expect(stream.snapshots.isEmpty)
-        #expect(stream.failures == [.internal])
+        expect(stream.snapshots.isEmpty)
+        expectEqual(stream.failures, [.internal])
     }
 
     // MARK: Further rules
@@ -139,7 +140,7 @@ struct WatchStateTests {
     func `An empty result is one empty snapshot; later ones need a change`() throws {
         var stream = Stream()
         try stream.receive(Self.target(.add, [1]), Self.target(.current, [1]), Self.consistent(1), Self.consistent(2))
-        #expect(stream.snapshots == [[:]])
+        expectEqual(stream.snapshots, [[:]])
     }
 
     @Test
@@ -148,7 +149,7 @@ struct WatchStateTests {
         try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(1))
         try stream.receive(
             Self.changed("d1", 1), Self.changed("d2", 2), .documentDelete(Self.deleted("d2")), Self.consistent(2))
-        #expect(stream.snapshots == [["d1": 1], ["d2": nil]])
+        expectEqual(stream.snapshots, [["d1": 1], ["d2": nil]])
     }
 
     @Test
@@ -157,9 +158,9 @@ struct WatchStateTests {
         try stream.receive(
             Self.changed("d1", 1), Self.changed("d2", 1), Self.target(.current), Self.consistent(1),
             Self.target(.reset, [1]), Self.changed("d2", 1), Self.consistent(2))
-        #expect(stream.snapshots.count == 1, "not consistent before CURRENT")
+        expectEqual(stream.snapshots.count, 1, "not consistent before CURRENT")
         try stream.receive(Self.target(.current, [1]), Self.consistent(3))
-        #expect(stream.snapshots == [["d1": 1, "d2": 1], ["d1": nil]])
+        expectEqual(stream.snapshots, [["d1": 1, "d2": 1], ["d1": nil]])
     }
 
     @Test
@@ -168,19 +169,18 @@ struct WatchStateTests {
         try stream.receive(
             Self.changed("d1", 1), Self.changed("d2", 1), Self.target(.current), Self.consistent(1),
             .filter(ListenResponse.ExistenceFilter(target: 1, count: 1)))
-        #expect(stream.mismatchCount == 1)
-        #expect(
-            stream.requests.map(\.change) == [.remove(1), .add(ListenTarget(.documents([]), id: 1))])
+        expectEqual(stream.mismatchCount, 1)
+        expectEqual(stream.requests.map(\.change), [.remove(1), .add(ListenTarget(.documents([]), id: 1))])
         // The rest of the target that is removed, and the answers to both requests.
         try stream.receive(Self.target(.current, [1]), Self.consistent(2), Self.changed("d9", 2), Self.consistent(3))
-        #expect(stream.snapshots.count == 1)
+        expectEqual(stream.snapshots.count, 1)
         try stream.receive(Self.target(.remove, [1]), Self.target(.add, [1]))
         try stream.receive(Self.changed("d2", 1), Self.target(.current, [1]), Self.consistent(4))
-        #expect(stream.snapshots == [["d1": 1, "d2": 1], ["d1": nil]])
-        #expect(stream.failures.isEmpty && stream.requests.count == 2)
+        expectEqual(stream.snapshots, [["d1": 1, "d2": 1], ["d1": nil]])
+        expect(stream.failures.isEmpty && stream.requests.count == 2)
         // Once it is listed again, REMOVE is an error as before.
         try stream.receive(Self.target(.remove, [1]))
-        #expect(stream.failures == [.internal])
+        expectEqual(stream.failures, [.internal])
     }
 
     @Test
@@ -192,8 +192,8 @@ struct WatchStateTests {
         var refusal = ListenResponse.TargetChange(.remove, targets: [1])
         refusal.cause = StatusMessage(code: .permissionDenied, message: "")
         try stream.receive(.targetChange(refusal))
-        #expect(stream.failures == [.permissionDenied])
-        #expect(stream.requests.map(\.change) == [.remove(1), .add(ListenTarget(.documents([]), id: 1)), .remove(1)])
+        expectEqual(stream.failures, [.permissionDenied])
+        expectEqual(stream.requests.map(\.change), [.remove(1), .add(ListenTarget(.documents([]), id: 1)), .remove(1)])
     }
 
     @Test
@@ -202,9 +202,9 @@ struct WatchStateTests {
         try stream.receive(
             Self.changed("d1", 1), Self.target(.current), Self.consistent(1),
             .filter(ListenResponse.ExistenceFilter(target: 1, count: 0)))
-        #expect(stream.state.reconnect().map(\.change) == [.add(ListenTarget(.documents([]), id: 1))])
+        expectEqual(stream.state.reconnect().map(\.change), [.add(ListenTarget(.documents([]), id: 1))])
         try stream.receive(Self.target(.add, [1]), Self.target(.current, [1]), Self.consistent(2))
-        #expect(stream.snapshots == [["d1": 1], ["d1": nil]])
+        expectEqual(stream.snapshots, [["d1": 1], ["d1": nil]])
     }
 
     @Test
@@ -213,13 +213,11 @@ struct WatchStateTests {
         try stream.receive(
             Self.changed("d1", 1), Self.target(.current), Self.consistent(1), Self.changed("d9", 2))
         let requests = stream.state.reconnect()
-        #expect(
-            requests.map(\.change) == [
-                .add(ListenTarget(.documents([]), id: 1, resume: .token([1]), expectedCount: 1))
-            ])
+        expectEqual(
+            requests.map(\.change), [.add(ListenTarget(.documents([]), id: 1, resume: .token([1]), expectedCount: 1))])
         try stream.receive(
             Self.target(.add, [1]), Self.changed("d2", 3), Self.target(.current, [1]), Self.consistent(4))
-        #expect(stream.snapshots == [["d1": 1], ["d2": 3]])
+        expectEqual(stream.snapshots, [["d1": 1], ["d2": 3]])
     }
 
     @Test
@@ -228,7 +226,7 @@ struct WatchStateTests {
         try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(1))
         _ = stream.state.reconnect()
         try stream.receive(Self.target(.add, [1]), Self.consistent(2), Self.target(.current, [1]), Self.consistent(3))
-        #expect(stream.snapshots == [["d1": 1], [:]])
+        expectEqual(stream.snapshots, [["d1": 1], [:]])
     }
 
     @Test
@@ -237,12 +235,12 @@ struct WatchStateTests {
         try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(1))
         try stream.receive(
             Self.target(.reset, [1]), Self.changed("d1", 1), Self.target(.current), Self.consistent(2))
-        #expect(stream.snapshots == [["d1": 1], [:]])
-        #expect(stream.confirmed == [[], ["d1"]])
+        expectEqual(stream.snapshots, [["d1": 1], [:]])
+        expectEqual(stream.confirmed, [[], ["d1"]])
         // Without a list the server says nothing about it.
         try stream.receive(Self.changed("d1", 1), Self.changed("d2", 2), Self.consistent(3))
-        #expect(stream.snapshots.last == ["d2": 2])
-        #expect(stream.confirmed.last == [])
+        expectEqual(stream.snapshots.last, ["d2": 2])
+        expectEqual(stream.confirmed.last, [])
     }
 
     @Test
@@ -251,14 +249,12 @@ struct WatchStateTests {
         let documents = [UTF8Text(Self.name("d1")): TimestampValue(seconds: 1, nanoseconds: 0)]
         let resumption = WatchState.Resumption(place: .token([7]), documents: documents)
         let request = state.add(1, .documents([]), resume: resumption)
-        #expect(
-            request.change
-                == .add(ListenTarget(.documents([]), id: 1, resume: .token([7]), expectedCount: 1)))
+        expectEqual(request.change, .add(ListenTarget(.documents([]), id: 1, resume: .token([7]), expectedCount: 1)))
         var stream = Stream()
         stream.state = state
         try stream.receive(
             Self.changed("d1", 1), Self.changed("d2", 2), Self.target(.current, [1]), Self.consistent(3))
-        #expect(stream.snapshots == [["d2": 2]])
+        expectEqual(stream.snapshots, [["d2": 2]])
     }
 
     @Test
@@ -272,12 +268,12 @@ struct WatchStateTests {
             .documentDelete(Self.deleted("\u{e9}")), Self.consistent(4),
         ] {
             let step = try state.receive(response)
-            #expect(step.requests.isEmpty)
+            expect(step.requests.isEmpty)
             for case (_, .snapshot(let snapshot)) in step.events { snapshots.append(snapshot) }
         }
         try #require(snapshots.count == 2)
-        #expect(snapshots[0].changes.count == 2)
-        #expect(snapshots[1].changes.keys.map { Array($0.string.utf8) } == [Array(Self.name("\u{e9}").utf8)])
+        expectEqual(snapshots[0].changes.count, 2)
+        expectEqual(snapshots[1].changes.keys.map { Array($0.string.utf8) }, [Array(Self.name("\u{e9}").utf8)])
     }
 
     @Test
@@ -288,8 +284,8 @@ struct WatchStateTests {
         refusal.cause = StatusMessage(code: .invalidArgument, message: "bad")
         try stream.receive(
             .targetChange(refusal), Self.changed("d1", 1), Self.target(.current, [1]), Self.consistent(1))
-        #expect(stream.failures == [.invalidArgument])
-        #expect(stream.snapshots == [["d1": 1]])
-        #expect(stream.state.reconnect().count == 1)
+        expectEqual(stream.failures, [.invalidArgument])
+        expectEqual(stream.snapshots, [["d1": 1]])
+        expectEqual(stream.state.reconnect().count, 1)
     }
 }

@@ -1,5 +1,6 @@
 // Waits between tries.
 
+import TestSupport
 import Testing
 
 @testable import HearthClient
@@ -12,14 +13,14 @@ import Testing
     ])
     func `Waits grow by the factor up to the maximum`(attempt: Int, seconds: Double) {
         let delay = policy.delayNanoseconds(attempt: attempt, unit: 0.5)
-        #expect(abs(Double(delay) / 1e9 - seconds) < 0.001)
+        expect(abs(Double(delay) / 1e9 - seconds) < 0.001)
     }
 
     @Test
     func `Jitter spreads a wait evenly to both sides`() {
-        #expect(policy.delayNanoseconds(attempt: 0, unit: 0) == 500_000_000)
-        #expect(policy.delayNanoseconds(attempt: 0, unit: 0.25) == 750_000_000)
-        #expect(policy.delayNanoseconds(attempt: 0, unit: 1) == 1_500_000_000)
+        expectEqual(policy.delayNanoseconds(attempt: 0, unit: 0), 500_000_000)
+        expectEqual(policy.delayNanoseconds(attempt: 0, unit: 0.25), 750_000_000)
+        expectEqual(policy.delayNanoseconds(attempt: 0, unit: 1), 1_500_000_000)
     }
 
     @Test
@@ -30,11 +31,11 @@ import Testing
         var differs = false
         for _ in 0..<1000 {
             let unit = first.nextUnit()
-            #expect((0..<1).contains(unit))
-            #expect(unit == again.nextUnit())
+            expect((0..<1).contains(unit))
+            expectEqual(unit, again.nextUnit())
             if unit != other.nextUnit() { differs = true }
         }
-        #expect(differs)
+        expect(differs)
     }
 
     @Test(arguments: [
@@ -42,6 +43,6 @@ import Testing
         (.seconds(Int64.max), .max), (.nanoseconds(7), 7),
     ])
     func `Durations convert to nanoseconds and saturate`(duration: Duration, expected: UInt64) {
-        #expect(duration.nanoseconds == expected)
+        expectEqual(duration.nanoseconds, expected)
     }
 }

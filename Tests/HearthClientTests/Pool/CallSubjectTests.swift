@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import FirestoreMessages
+import TestSupport
 import Testing
 
 @testable import HearthClient
@@ -15,20 +16,20 @@ struct CallSubjectTests {
 
     @Test
     func `A line names the documents or the query of a call`() throws {
-        #expect(CallSubject.text(.getDocument, GetDocumentRequest(name: "\(Self.root)/c/d").encodedBytes()) == "c/d")
+        expectEqual(CallSubject.text(.getDocument, GetDocumentRequest(name: "\(Self.root)/c/d").encodedBytes()), "c/d")
         let names = (1...5).map { "\(Self.root)/c/d\($0)" }
         let batch = BatchGetDocumentsRequest(database: Self.database, documents: names)
-        #expect(CallSubject.text(.batchGetDocuments, batch.encodedBytes()) == "c/d1, c/d2, c/d3 and 2 others")
+        expectEqual(CallSubject.text(.batchGetDocuments, batch.encodedBytes()), "c/d1, c/d2, c/d3 and 2 others")
         let json = #"query {"from":[{"collectionId":"c"}],"limit":3}"#
         let run = RunQueryRequest(parent: Self.root, query: Self.query)
-        #expect(CallSubject.text(.runQuery, run.encodedBytes()) == json)
+        expectEqual(CallSubject.text(.runQuery, run.encodedBytes()), json)
         let below = RunQueryRequest(parent: "\(Self.root)/a/b", query: Self.query)
-        #expect(CallSubject.text(.runQuery, below.encodedBytes()) == "\(json) below a/b")
+        expectEqual(CallSubject.text(.runQuery, below.encodedBytes()), "\(json) below a/b")
         let target = ListenTarget(.query(parent: Self.root, Self.query), id: 7)
-        #expect(CallSubject.text(of: ListenRequest(database: Self.database, .add(target))) == "target 7, \(json)")
+        expectEqual(CallSubject.text(of: ListenRequest(database: Self.database, .add(target))), "target 7, \(json)")
         let documents = ListenTarget(.documents(["\(Self.root)/c/d"]), id: 9)
         let listen = ListenRequest(database: Self.database, .add(documents)).encodedBytes()
-        #expect(CallSubject.text(.listen, listen) == "target 9, c/d")
+        expectEqual(CallSubject.text(.listen, listen), "target 9, c/d")
     }
 
     @Test
@@ -36,11 +37,11 @@ struct CallSubjectTests {
         var writes = CommitWrites(database: try DatabaseName(project: "p", database: "(default)"))
         writes.delete("\(Self.root)/c/d")
         writes.delete("\(Self.root)/c/e")
-        #expect(CallSubject.text(.commit, writes.request()) == "c/d, c/e")
+        expectEqual(CallSubject.text(.commit, writes.request()), "c/d, c/e")
     }
 
     @Test
     func `A request that cannot be read gives no name`() {
-        for method in Method.allCases { #expect(CallSubject.text(method, [0xFF, 0xFF, 0xFF]) == "") }
+        for method in Method.allCases { expectEqual(CallSubject.text(method, [0xFF, 0xFF, 0xFF]), "") }
     }
 }

@@ -1,6 +1,7 @@
 // The queue of waiting calls against a plain array.
 
 import Basics
+import TestSupport
 import Testing
 
 @testable import HearthClient
@@ -16,17 +17,17 @@ import Testing
                 queue.append(step)
                 model.append(step)
             case 4, 5:
-                #expect(queue.popFirst() == (model.isEmpty ? nil : model.removeFirst()))
+                expectEqual(queue.popFirst(), model.isEmpty ? nil : model.removeFirst())
             default:
                 guard step % 91 == 90 else { continue }
-                #expect(queue.removeAll { $0 % 3 == 0 } == model.filter { $0 % 3 == 0 })
+                expectEqual(queue.removeAll { $0 % 3 == 0 }, model.filter { $0 % 3 == 0 })
                 model.removeAll { $0 % 3 == 0 }
             }
-            #expect(queue.count == model.count)
+            expectEqual(queue.count, model.count)
         }
-        while let next = queue.popFirst() { #expect(next == model.removeFirst()) }
-        #expect(model.isEmpty)
-        #expect(queue.isEmpty)
+        while let next = queue.popFirst() { expectEqual(next, model.removeFirst()) }
+        expect(model.isEmpty)
+        expect(queue.isEmpty)
     }
 
     @Test
@@ -39,17 +40,17 @@ import Testing
             case 0, 1:
                 queue.append(step)
                 model.append(step)
-            case 2, 3: #expect(queue.popFirst() == (model.isEmpty ? nil : model.removeFirst()))
+            case 2, 3: expectEqual(queue.popFirst(), model.isEmpty ? nil : model.removeFirst())
             default:
                 // Mostly near the beginning.
                 let position = Int(random.next() % UInt64(model.count + 1)) / (random.next() % 3 == 0 ? 1 : 8)
                 queue.insert(step, at: position)
                 model.insert(step, at: position)
             }
-            #expect(queue.count == model.count && queue.first == model.first && queue.last == model.last)
+            expect(queue.count == model.count && queue.first == model.first && queue.last == model.last)
         }
-        #expect(Array(queue) == model)
-        while let next = queue.popFirst() { #expect(next == model.removeFirst()) }
-        #expect(model.isEmpty && queue.isEmpty)
+        expectEqual(Array(queue), model)
+        while let next = queue.popFirst() { expectEqual(next, model.removeFirst()) }
+        expect(model.isEmpty && queue.isEmpty)
     }
 }

@@ -33,9 +33,9 @@ import Testing
                 flight.end(number, .applied)
                 if random.next() % 3 == 0 { returning.append(number) }
             }
-            #expect(flight.count == expected.count, "seed \(seed)")
+            expectEqual(flight.count, expected.count, "seed \(seed)")
             for number in [next, next / 2, 1] {
-                #expect(flight.predecessor(of: number) == expected.last { $0 < number }, "seed \(seed)")
+                expectEqual(flight.predecessor(of: number), expected.last { $0 < number }, "seed \(seed)")
             }
         }
     }

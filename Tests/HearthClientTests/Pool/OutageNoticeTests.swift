@@ -1,5 +1,6 @@
 // When a message says that a server cannot be reached.
 
+import TestSupport
 import Testing
 
 @testable import HearthClient
@@ -10,19 +11,19 @@ import Testing
         var notice = OutageNotice(firstAfterMilliseconds: 3000)
         let didStart1 = notice.callWaits()
         var timer = try #require(didStart1)
-        #expect(timer.afterMilliseconds == 3000)
+        expectEqual(timer.afterMilliseconds, 3000)
         let second = notice.callWaits()
-        #expect(second == nil)
+        expectNil(second)
         var waits: [UInt64] = []
         for _ in 0..<7 {
             let step = notice.timerFired(timer, isOutage: true, isReasonKnown: true)
-            #expect(step.speaks)
+            expect(step.speaks)
             timer = try #require(step.next)
             waits.append(timer.afterMilliseconds / 1000)
         }
-        #expect(waits == [60, 120, 240, 480, 600, 600, 600])
+        expectEqual(waits, [60, 120, 240, 480, 600, 600, 600])
         let wasNotified = notice.connected()
-        #expect(wasNotified)
+        expect(wasNotified)
     }
 
     @Test
@@ -31,9 +32,9 @@ import Testing
         let didStart2 = notice.callWaits()
         let timer = try #require(didStart2)
         let early = notice.timerFired(timer, isOutage: true, isReasonKnown: false)
-        #expect(!early.speaks)
+        expect(!early.speaks)
         let late = notice.timerFired(try #require(early.next), isOutage: true, isReasonKnown: true)
-        #expect(late.speaks)
+        expect(late.speaks)
     }
 
     @Test
@@ -42,14 +43,14 @@ import Testing
         let didStart3 = notice.callWaits()
         let timer = try #require(didStart3)
         let wasNotified = notice.connected()
-        #expect(!wasNotified)
+        expect(!wasNotified)
         let didStart4 = notice.callWaits()
         let next = try #require(didStart4)
         // The first outage's timer has no say any more.
         let stale = notice.timerFired(timer, isOutage: true, isReasonKnown: true)
-        #expect(stale == (false, nil))
+        expect(stale == (false, nil))
         let step = notice.timerFired(next, isOutage: true, isReasonKnown: true)
-        #expect(step.speaks)
+        expect(step.speaks)
     }
 
     @Test
@@ -58,8 +59,8 @@ import Testing
         let didStart5 = notice.callWaits()
         let timer = try #require(didStart5)
         let ended = notice.timerFired(timer, isOutage: false, isReasonKnown: true)
-        #expect(ended == (false, nil))
+        expect(ended == (false, nil))
         let again = notice.callWaits()
-        #expect(again != nil)
+        expect(again != nil)
     }
 }

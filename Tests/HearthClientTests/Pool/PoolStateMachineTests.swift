@@ -45,14 +45,14 @@ private typealias ID = Machine.ConnectionID
     @Test
     func `The first call dials, waits, and is sent when the connection is up`() {
         var machine = machine()
-        #expect(machine.submit(7, lane: .any, mayWait: true, now: 0) == .waiting)
+        expectEqual(machine.submit(7, lane: .any, mayWait: true, now: 0), .waiting)
         let id = ID(slot: 0, generation: 0)
-        #expect(take(&machine).descriptions == ["connect 0.0"])
+        expectEqual(take(&machine).descriptions, ["connect 0.0"])
         machine.connected(id, streamLimit: nil)
-        #expect(take(&machine).descriptions == ["send 7 on 0.0"])
-        #expect(machine.inFlightCount == 1)
+        expectEqual(take(&machine).descriptions, ["send 7 on 0.0"])
+        expectEqual(machine.inFlightCount, 1)
         machine.finished(on: id, answered: true)
-        #expect(machine.inFlightCount == 0)
+        expectEqual(machine.inFlightCount, 0)
     }
 
     @Test
@@ -60,39 +60,39 @@ private typealias ID = Machine.ConnectionID
         var machine = machine()
         _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
         _ = machine.submit(2, lane: .any, mayWait: true, now: 0)
-        #expect(take(&machine).descriptions == ["connect 0.0"])
+        expectEqual(take(&machine).descriptions, ["connect 0.0"])
         machine.connected(ID(slot: 0, generation: 0), streamLimit: nil)
-        #expect(take(&machine).descriptions == ["send 1 on 0.0", "send 2 on 0.0"])
+        expectEqual(take(&machine).descriptions, ["send 1 on 0.0", "send 2 on 0.0"])
     }
 
     @Test
     func `Calls go to the connection with the fewest in flight, and a busy pool grows to its maximum`() {
         var machine = connectedMachine(growAt: 2)
         for call in 1...2 {
-            #expect(machine.submit(call, lane: .any, mayWait: true, now: 0) == .send(ID(slot: 0, generation: 0)))
+            expectEqual(machine.submit(call, lane: .any, mayWait: true, now: 0), .send(ID(slot: 0, generation: 0)))
         }
-        #expect(take(&machine).isEmpty)
+        expect(take(&machine).isEmpty)
         _ = machine.submit(3, lane: .any, mayWait: true, now: 0)
-        #expect(take(&machine).descriptions == ["connect 1.0"])
+        expectEqual(take(&machine).descriptions, ["connect 1.0"])
         _ = machine.submit(4, lane: .any, mayWait: true, now: 0)
-        #expect(take(&machine).isEmpty, "one dial at a time")
+        expect(take(&machine).isEmpty, "one dial at a time")
         machine.connected(ID(slot: 1, generation: 0), streamLimit: nil)
-        #expect(machine.submit(5, lane: .any, mayWait: true, now: 0) == .send(ID(slot: 1, generation: 0)))
+        expectEqual(machine.submit(5, lane: .any, mayWait: true, now: 0), .send(ID(slot: 1, generation: 0)))
         for call in 6...30 { _ = machine.submit(call, lane: .any, mayWait: true, now: 0) }
-        #expect(take(&machine).isEmpty, "two connections are the maximum")
-        #expect(machine.inFlightCount == 30)
+        expect(take(&machine).isEmpty, "two connections are the maximum")
+        expectEqual(machine.inFlightCount, 30)
     }
 
     @Test
     func `A full connection makes calls wait, and each finished call lets one go, in order`() {
         var machine = connectedMachine(connections: 1, streams: 2)
         let id = ID(slot: 0, generation: 0)
-        for call in 1...2 { #expect(machine.submit(call, lane: .any, mayWait: true, now: 0) == .send(id)) }
-        for call in 3...4 { #expect(machine.submit(call, lane: .any, mayWait: true, now: 0) == .waiting) }
+        for call in 1...2 { expectEqual(machine.submit(call, lane: .any, mayWait: true, now: 0), .send(id)) }
+        for call in 3...4 { expectEqual(machine.submit(call, lane: .any, mayWait: true, now: 0), .waiting) }
         machine.finished(on: id, answered: true)
-        #expect(take(&machine).descriptions == ["send 3 on 0.0"])
+        expectEqual(take(&machine).descriptions, ["send 3 on 0.0"])
         machine.finished(on: id, answered: true)
-        #expect(take(&machine).descriptions == ["send 4 on 0.0"])
+        expectEqual(take(&machine).descriptions, ["send 4 on 0.0"])
     }
 
     @Test
@@ -100,16 +100,16 @@ private typealias ID = Machine.ConnectionID
         var machine = machine()
         _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
         machine.lost(ID(slot: 0, generation: 0), now: 0)
-        #expect(take(&machine).descriptions == ["connect 0.0", "wake at 100 ms"])
+        expectEqual(take(&machine).descriptions, ["connect 0.0", "wake at 100 ms"])
         machine.timerFired(now: 99 * Self.millisecond)
-        #expect(take(&machine).descriptions == ["wake at 100 ms"])
+        expectEqual(take(&machine).descriptions, ["wake at 100 ms"])
         machine.timerFired(now: 100 * Self.millisecond)
-        #expect(take(&machine).descriptions == ["connect 0.1"])
+        expectEqual(take(&machine).descriptions, ["connect 0.1"])
         machine.lost(ID(slot: 0, generation: 1), now: 150 * Self.millisecond)
-        #expect(take(&machine).descriptions == ["wake at 350 ms"])
+        expectEqual(take(&machine).descriptions, ["wake at 350 ms"])
         machine.timerFired(now: 350 * Self.millisecond)
         machine.connected(ID(slot: 0, generation: 2), streamLimit: nil)
-        #expect(take(&machine).descriptions == ["connect 0.2", "send 1 on 0.2"])
+        expectEqual(take(&machine).descriptions, ["connect 0.2", "send 1 on 0.2"])
     }
 
     @Test
@@ -120,19 +120,19 @@ private typealias ID = Machine.ConnectionID
         _ = machine.submit(3, lane: .ordered(1), mayWait: false, now: 0)
         machine.actions = []
         machine.lost(ID(slot: 0, generation: 0), now: 0)
-        #expect(take(&machine).descriptions == ["fail 1 notConnected", "fail 3 notConnected", "wake at 100 ms"])
-        #expect(machine.submit(4, lane: .any, mayWait: false, now: 50) == .rejected(.notConnected))
-        #expect(machine.waitingCount == 1)
+        expectEqual(take(&machine).descriptions, ["fail 1 notConnected", "fail 3 notConnected", "wake at 100 ms"])
+        expectEqual(machine.submit(4, lane: .any, mayWait: false, now: 50), .rejected(.notConnected))
+        expectEqual(machine.waitingCount, 1)
     }
 
     @Test
     func `A connection that worked and is lost is dialled again at once`() {
         var machine = connectedMachine()
-        #expect(machine.submit(1, lane: .any, mayWait: true, now: 0) == .send(ID(slot: 0, generation: 0)))
+        expectEqual(machine.submit(1, lane: .any, mayWait: true, now: 0), .send(ID(slot: 0, generation: 0)))
         machine.lost(ID(slot: 0, generation: 0), now: 0)
-        #expect(machine.inFlightCount == 0)
-        #expect(machine.submit(1, lane: .any, mayWait: true, now: 0) == .waiting)
-        #expect(take(&machine).descriptions == ["connect 0.1"])
+        expectEqual(machine.inFlightCount, 0)
+        expectEqual(machine.submit(1, lane: .any, mayWait: true, now: 0), .waiting)
+        expectEqual(take(&machine).descriptions, ["connect 0.1"])
     }
 
     @Test
@@ -147,7 +147,7 @@ private typealias ID = Machine.ConnectionID
         machine.lost(ID(slot: 0, generation: 1), now: 0)
         machine.actions = []
         _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
-        #expect(take(&machine).descriptions == ["wake at 200 ms"])
+        expectEqual(take(&machine).descriptions, ["wake at 200 ms"])
     }
 
     @Test
@@ -156,14 +156,14 @@ private typealias ID = Machine.ConnectionID
         let old = ID(slot: 0, generation: 0)
         _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
         machine.goingAway(old, now: 0)
-        #expect(take(&machine).isEmpty)
-        #expect(machine.submit(2, lane: .any, mayWait: true, now: 0) == .waiting)
-        #expect(take(&machine).descriptions == ["connect 0.1"])
+        expect(take(&machine).isEmpty)
+        expectEqual(machine.submit(2, lane: .any, mayWait: true, now: 0), .waiting)
+        expectEqual(take(&machine).descriptions, ["connect 0.1"])
         machine.finished(on: old, answered: true)
-        #expect(take(&machine).descriptions == ["close 0.0"])
+        expectEqual(take(&machine).descriptions, ["close 0.0"])
         machine.lost(old, now: 0)
         machine.connected(ID(slot: 0, generation: 1), streamLimit: nil)
-        #expect(take(&machine).descriptions == ["send 2 on 0.1"])
+        expectEqual(take(&machine).descriptions, ["send 2 on 0.1"])
     }
 
     @Test
@@ -171,7 +171,7 @@ private typealias ID = Machine.ConnectionID
         var machine = connectedMachine(growAt: 1)
         let first = ID(slot: 0, generation: 0)
         for call in 1...3 {
-            #expect(machine.submit(call, lane: .ordered(UInt64(call)), mayWait: true, now: 0) == .send(first))
+            expectEqual(machine.submit(call, lane: .ordered(UInt64(call)), mayWait: true, now: 0), .send(first))
         }
         machine.lost(first, now: 0)
         machine.actions = []
@@ -181,21 +181,20 @@ private typealias ID = Machine.ConnectionID
         _ = machine.submit(2, lane: .ordered(2), mayWait: true, now: 0)
         machine.actions = []
         machine.connected(ID(slot: 0, generation: 1), streamLimit: nil)
-        #expect(
-            take(&machine).descriptions == ["send 1 on 0.1", "send 2 on 0.1", "send 3 on 0.1", "send 4 on 0.1"])
+        expectEqual(take(&machine).descriptions, ["send 1 on 0.1", "send 2 on 0.1", "send 3 on 0.1", "send 4 on 0.1"])
     }
 
     @Test
     func `An ordered call does not overtake one that waits for a full connection`() {
         var machine = connectedMachine(streams: 1)
         let id = ID(slot: 0, generation: 0)
-        #expect(machine.submit(1, lane: .ordered(1), mayWait: true, now: 0) == .send(id))
-        #expect(machine.submit(2, lane: .ordered(2), mayWait: true, now: 0) == .waiting)
-        #expect(machine.submit(3, lane: .ordered(3), mayWait: true, now: 0) == .waiting)
+        expectEqual(machine.submit(1, lane: .ordered(1), mayWait: true, now: 0), .send(id))
+        expectEqual(machine.submit(2, lane: .ordered(2), mayWait: true, now: 0), .waiting)
+        expectEqual(machine.submit(3, lane: .ordered(3), mayWait: true, now: 0), .waiting)
         machine.finished(on: id, answered: true)
-        #expect(take(&machine).descriptions == ["send 2 on 0.0"])
+        expectEqual(take(&machine).descriptions, ["send 2 on 0.0"])
         machine.finished(on: id, answered: true)
-        #expect(take(&machine).descriptions == ["send 3 on 0.0"])
+        expectEqual(take(&machine).descriptions, ["send 3 on 0.0"])
     }
 
     @Test
@@ -216,7 +215,7 @@ private typealias ID = Machine.ConnectionID
                 machine.holdOrdered(after: UInt64(call))
                 machine.finished(on: id, answered: true)
                 machine.orderedEnded(UInt64(call), .unknown)
-                #expect(machine.submit(call, lane: .ordered(UInt64(call)), mayWait: true, now: 0) == .send(id))
+                expectEqual(machine.submit(call, lane: .ordered(UInt64(call)), mayWait: true, now: 0), .send(id))
                 machine.holdOrdered(after: nil)
             }
             machine.orderedEnded(UInt64(call), .applied)
@@ -224,7 +223,7 @@ private typealias ID = Machine.ConnectionID
             let actions = take(&machine).descriptions
             try #require(actions == ["send \(call + 1) on 0.0"])
         }
-        #expect(machine.waitingCount == 0)
+        expectEqual(machine.waitingCount, 0)
     }
 
     @Test
@@ -235,15 +234,15 @@ private typealias ID = Machine.ConnectionID
         for _ in 1...3 { machine.finished(on: id, answered: true) }
         // The server has refused 2 and 3 for a time.
         machine.holdOrdered(after: 2)
-        #expect(machine.submit(4, lane: .ordered(4), mayWait: true, now: 0) == .waiting)
-        #expect(machine.submit(3, lane: .ordered(3), mayWait: true, now: 0) == .waiting)
-        #expect(machine.submit(9, lane: .any, mayWait: true, now: 0) == .send(id))
-        #expect(machine.submit(1, lane: .ordered(1), mayWait: true, now: 0) == .send(id))
+        expectEqual(machine.submit(4, lane: .ordered(4), mayWait: true, now: 0), .waiting)
+        expectEqual(machine.submit(3, lane: .ordered(3), mayWait: true, now: 0), .waiting)
+        expectEqual(machine.submit(9, lane: .any, mayWait: true, now: 0), .send(id))
+        expectEqual(machine.submit(1, lane: .ordered(1), mayWait: true, now: 0), .send(id))
         machine.finished(on: id, answered: true)
-        #expect(take(&machine).isEmpty)
-        #expect(machine.submit(2, lane: .ordered(2), mayWait: true, now: 0) == .send(id))
+        expect(take(&machine).isEmpty)
+        expectEqual(machine.submit(2, lane: .ordered(2), mayWait: true, now: 0), .send(id))
         machine.holdOrdered(after: nil)
-        #expect(take(&machine).descriptions == ["send 3 on 0.0", "send 4 on 0.0"])
+        expectEqual(take(&machine).descriptions, ["send 3 on 0.0", "send 4 on 0.0"])
     }
 
     @Test
@@ -255,55 +254,55 @@ private typealias ID = Machine.ConnectionID
             machine.finished(on: id, answered: true)
         }
         for call in 1...3 { _ = machine.submit(call, lane: .ordered(UInt64(call)), mayWait: true, now: 0) }
-        #expect(machine.predecessor(of: 1) == nil && machine.predecessor(of: 3) == 2)
+        expect(machine.predecessor(of: 1) == nil && machine.predecessor(of: 3) == 2)
         machine.holdOrdered(after: 1)
         for call: UInt64 in 1...3 { end(call, .refused) }
         for call in 2...9 {
-            #expect(machine.submit(call, lane: .ordered(UInt64(call)), mayWait: true, now: 0) == .waiting)
+            expectEqual(machine.submit(call, lane: .ordered(UInt64(call)), mayWait: true, now: 0), .waiting)
         }
-        #expect(machine.submit(1, lane: .ordered(1), mayWait: true, now: 0) == .send(id))
+        expectEqual(machine.submit(1, lane: .ordered(1), mayWait: true, now: 0), .send(id))
         machine.holdOrdered(after: nil)
-        #expect(take(&machine).isEmpty)
+        expect(take(&machine).isEmpty)
         end(1, .applied)
-        #expect(take(&machine).descriptions == ["send 2 on 0.0", "send 3 on 0.0"])
-        #expect(machine.predecessor(of: 2) == nil && machine.predecessor(of: 3) == 2)
+        expectEqual(take(&machine).descriptions, ["send 2 on 0.0", "send 3 on 0.0"])
+        expect(machine.predecessor(of: 2) == nil && machine.predecessor(of: 3) == 2)
         end(2, .applied)
-        #expect(take(&machine).descriptions == ["send 4 on 0.0", "send 5 on 0.0"])
+        expectEqual(take(&machine).descriptions, ["send 4 on 0.0", "send 5 on 0.0"])
         end(3, .unknown)
-        #expect(take(&machine).descriptions == ["send 6 on 0.0"])
+        expectEqual(take(&machine).descriptions, ["send 6 on 0.0"])
         end(4, .refused)
         end(5, .applied)
-        #expect(take(&machine).descriptions == ["send 7 on 0.0"], "6 is in flight, and two are allowed")
+        expectEqual(take(&machine).descriptions, ["send 7 on 0.0"], "6 is in flight, and two are allowed")
     }
 
     @Test
     func `Past the bound calls are refused`() {
         var machine = machine(waiting: 2)
-        #expect(machine.submit(1, lane: .any, mayWait: true, now: 0) == .waiting)
-        #expect(machine.submit(2, lane: .ordered(1), mayWait: true, now: 0) == .waiting)
-        #expect(machine.submit(3, lane: .any, mayWait: true, now: 0) == .rejected(.queueFull))
+        expectEqual(machine.submit(1, lane: .any, mayWait: true, now: 0), .waiting)
+        expectEqual(machine.submit(2, lane: .ordered(1), mayWait: true, now: 0), .waiting)
+        expectEqual(machine.submit(3, lane: .any, mayWait: true, now: 0), .rejected(.queueFull))
     }
 
     @Test
     func `A call that was accepted once is not refused later because the queue is full`() {
         var machine = machine(waiting: 1)
-        #expect(machine.submit(1, lane: .ordered(1), mayWait: true, now: 0) == .waiting)
-        #expect(machine.submit(2, lane: .ordered(2), mayWait: true, now: 0) == .rejected(.queueFull))
-        #expect(machine.submit(0, lane: .ordered(0), mayWait: true, isNew: false, now: 0) == .waiting)
-        #expect(machine.waitingCount == 2)
+        expectEqual(machine.submit(1, lane: .ordered(1), mayWait: true, now: 0), .waiting)
+        expectEqual(machine.submit(2, lane: .ordered(2), mayWait: true, now: 0), .rejected(.queueFull))
+        expectEqual(machine.submit(0, lane: .ordered(0), mayWait: true, isNew: false, now: 0), .waiting)
+        expectEqual(machine.waitingCount, 2)
     }
 
     @Test
     func `A disabled network closes, refuses calls that do not wait and keeps the others until it is enabled`() {
         var machine = connectedMachine()
         machine.setNetworkEnabled(false, now: 0)
-        #expect(take(&machine).descriptions == ["close 0.0"])
-        #expect(machine.submit(1, lane: .any, mayWait: false, now: 0) == .rejected(.notConnected))
-        #expect(machine.submit(2, lane: .any, mayWait: true, now: 0) == .waiting)
-        #expect(take(&machine).isEmpty)
+        expectEqual(take(&machine).descriptions, ["close 0.0"])
+        expectEqual(machine.submit(1, lane: .any, mayWait: false, now: 0), .rejected(.notConnected))
+        expectEqual(machine.submit(2, lane: .any, mayWait: true, now: 0), .waiting)
+        expect(take(&machine).isEmpty)
         machine.lost(ID(slot: 0, generation: 0), now: 0)
         machine.setNetworkEnabled(true, now: 0)
-        #expect(take(&machine).descriptions == ["connect 0.1"])
+        expectEqual(take(&machine).descriptions, ["connect 0.1"])
     }
 
     @Test
@@ -313,8 +312,8 @@ private typealias ID = Machine.ConnectionID
         machine.setNetworkEnabled(false, now: 0)
         machine.actions = []
         machine.connected(ID(slot: 0, generation: 0), streamLimit: nil)
-        #expect(take(&machine).descriptions == ["close 0.0"])
-        #expect(machine.readyCount == 0)
+        expectEqual(take(&machine).descriptions, ["close 0.0"])
+        expectEqual(machine.readyCount, 0)
     }
 
     @Test
@@ -323,8 +322,8 @@ private typealias ID = Machine.ConnectionID
         _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
         _ = machine.submit(2, lane: .any, mayWait: true, now: 0)
         machine.shutDown()
-        #expect(take(&machine).descriptions == ["fail 2 shutDown", "close 0.0"])
-        #expect(machine.submit(3, lane: .any, mayWait: true, now: 0) == .rejected(.shutDown))
+        expectEqual(take(&machine).descriptions, ["fail 2 shutDown", "close 0.0"])
+        expectEqual(machine.submit(3, lane: .any, mayWait: true, now: 0), .rejected(.shutDown))
     }
 
     @Test(arguments: 0..<40)
@@ -342,17 +341,17 @@ private typealias ID = Machine.ConnectionID
         func apply(_ actions: [Machine.Action]) {
             for action in actions {
                 switch action {
-                case .connect(let id): #expect(connecting.insert(id).inserted)
+                case .connect(let id): expect(connecting.insert(id).inserted)
                 case .close(let id):
                     open.remove(id)
                     going.remove(id)
                     connecting.remove(id)
                 case .send(let call, let id):
-                    #expect(waiting.remove(call) != nil, "seed \(seed): call \(call) was not waiting")
-                    #expect(open.contains(id), "seed \(seed): sent on a connection that is not ready")
+                    expect(waiting.remove(call) != nil, "seed \(seed): call \(call) was not waiting")
+                    expect(open.contains(id), "seed \(seed): sent on a connection that is not ready")
                     placed[call] = id
-                case .fail(let call, _): #expect(waiting.remove(call) != nil)
-                case .wake(let time): #expect(time > now)
+                case .fail(let call, _): expect(waiting.remove(call) != nil)
+                case .wake(let time): expect(time > now)
                 }
             }
         }
@@ -365,7 +364,7 @@ private typealias ID = Machine.ConnectionID
                 let lane = random.next() % 2 == 0 ? Machine.Lane.any : .ordered(UInt64(nextCall))
                 switch machine.submit(nextCall, lane: lane, mayWait: true, now: now) {
                 case .send(let id):
-                    #expect(open.contains(id))
+                    expect(open.contains(id))
                     placed[nextCall] = id
                 case .waiting: waiting.insert(nextCall)
                 case .rejected: break
@@ -401,8 +400,8 @@ private typealias ID = Machine.ConnectionID
             default: machine.timerFired(now: now)
             }
             apply(take(&machine))
-            #expect(machine.inFlightCount == placed.count, "seed \(seed)")
-            #expect(machine.waitingCount == waiting.count, "seed \(seed)")
+            expectEqual(machine.inFlightCount, placed.count, "seed \(seed)")
+            expectEqual(machine.waitingCount, waiting.count, "seed \(seed)")
         }
     }
 }

@@ -47,9 +47,9 @@ import Testing
         let server = try FakeServer(script: Self.echo)
         let provider = TestProvider { _, _ in "abc" }
         let client = try client(server, provider)
-        for _ in 0..<3 { #expect(try await call(client) == "Bearer abc") }
+        for _ in 0..<3 { try await expectEqual(call(client), "Bearer abc") }
         // A connection that cannot be opened at once asks again.
-        #expect(provider.questions.first == false && !provider.questions.contains(true))
+        expect(provider.questions.first == false && !provider.questions.contains(true))
         await client.close()
     }
 
@@ -57,7 +57,7 @@ import Testing
     func `Without a user calls show nothing`(token: String?) async throws {
         let server = try FakeServer(script: Self.echo)
         let client = try client(server, TestProvider { _, _ in token })
-        #expect(try await call(client) == "nothing")
+        try await expectEqual(call(client), "nothing")
         await client.close()
     }
 
@@ -66,10 +66,10 @@ import Testing
         let server = try FakeServer(script: Self.accept("new"))
         let provider = TestProvider { _, force in force ? "new" : "old" }
         let client = try client(server, provider)
-        #expect(try await call(client, kind: kind) == "Bearer new")
-        #expect(try await call(client, kind: kind) == "Bearer new")
-        #expect(provider.questions.count(where: \.self) == 1)
-        #expect(server.calls.map(\.authorization) == ["Bearer old", "Bearer new", "Bearer new"])
+        try await expectEqual(call(client, kind: kind), "Bearer new")
+        try await expectEqual(call(client, kind: kind), "Bearer new")
+        expectEqual(provider.questions.count(where: \.self), 1)
+        expectEqual(server.calls.map(\.authorization), ["Bearer old", "Bearer new", "Bearer new"])
         await client.close()
     }
 
@@ -86,10 +86,10 @@ import Testing
         }
         try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<100 { group.addTask { try await call(client) } }
-            for try await shown in group { #expect(shown == "Bearer new") }
+            for try await shown in group { expectEqual(shown, "Bearer new") }
         }
-        #expect(provider.questions.count(where: \.self) == 1)
-        #expect(provider.questionsAtOnceMax == 1)
+        expectEqual(provider.questions.count(where: \.self), 1)
+        expectEqual(provider.questionsAtOnceMax, 1)
         await client.close()
     }
 
@@ -98,8 +98,8 @@ import Testing
         let server = try FakeServer(script: Self.accept("other"))
         let client = try client(server, TestProvider { _, force in force ? "token2" : "token1" })
         let error = await #expect(throws: RequestError.self) { try await call(client) }
-        #expect(error == RequestError(.unauthenticated, "the token has expired"))
-        #expect(server.calls.map(\.authorization) == ["Bearer token1", "Bearer token2"])
+        expectEqual(error, RequestError(.unauthenticated, "the token has expired"))
+        expectEqual(server.calls.map(\.authorization), ["Bearer token1", "Bearer token2"])
         await client.close()
     }
 
@@ -109,10 +109,10 @@ import Testing
         let client = try client(server, TestProvider { _, _ in throw Locked() })
         for _ in 0..<3 {
             let error = await #expect(throws: RequestError.self) { try await call(client, options: options) }
-            #expect(error?.code == .unauthenticated)
-            #expect(error?.message.contains("the keychain is locked") == true)
+            expectEqual(error?.code, .unauthenticated)
+            expectEqual(error?.message.contains("the keychain is locked"), true)
         }
-        #expect(server.calls.isEmpty)
+        expect(server.calls.isEmpty)
         await client.close()
     }
 
@@ -121,7 +121,7 @@ import Testing
         let server = try FakeServer(script: Self.accept("new"))
         let client = try client(server, TestProvider { _, force in if force { throw Locked() } else { "old" } })
         let error = await #expect(throws: RequestError.self) { try await call(client) }
-        #expect(error == RequestError(.unauthenticated, "the token provider failed: the keychain is locked"))
+        expectEqual(error, RequestError(.unauthenticated, "the token provider failed: the keychain is locked"))
         await client.close()
     }
 
@@ -136,10 +136,10 @@ import Testing
         let client = try client(server, never) { $0.tokenTimeout = .milliseconds(50) }
         for _ in 0..<2 {
             let error = await #expect(throws: RequestError.self) { try await call(client) }
-            #expect(error?.code == .unauthenticated)
-            #expect(error?.message.contains("has not answered within 50 ms") == true)
+            expectEqual(error?.code, .unauthenticated)
+            expectEqual(error?.message.contains("has not answered within 50 ms"), true)
         }
-        #expect(never.questionsAtOnceMax == 1)
+        expectEqual(never.questionsAtOnceMax, 1)
         await client.close()
     }
 
@@ -156,7 +156,7 @@ import Testing
         try await eventually("the provider is asked") { !never.questions.isEmpty }
         await client.close()
         let error = await #expect(throws: RequestError.self) { try await waiting.value }
-        #expect(error?.code == .cancelled)
+        expectEqual(error?.code, .cancelled)
     }
 
     @Test
@@ -171,7 +171,7 @@ import Testing
             await waiting { _, completion in
                 client.call(.getDocument, [], kind: .queuedWrite, options: .standard, completion: completion)
             } as Result<[UInt8], RequestError>
-        #expect(try shown.get() == Array("Bearer good".utf8))
+        try expectEqual(shown.get(), Array("Bearer good".utf8))
         await client.close()
     }
 
@@ -187,8 +187,8 @@ import Testing
         await server.waitForCalls(1)
         let first = try await call(client)
         try await eventually("another token is shown") { try await call(client) != first }
-        #expect(provider.questions.prefix(2) == [false, false])
-        #expect(server.cancelledCount == 0)
+        expectEqual(provider.questions.prefix(2), [false, false])
+        expectEqual(server.cancelledCount, 0)
         await client.close()
     }
 
@@ -208,7 +208,7 @@ import Testing
         let stream = client.makeWatchStream(in: try DatabaseName(project: "p")) { _ in }
         stream.add(1, .documents(["projects/p/databases/(default)/documents/c/d"]))
         await server.waitForCalls(3)
-        #expect(server.calls.map(\.authorization) == ["Bearer old", "Bearer old", "Bearer new"])
+        expectEqual(server.calls.map(\.authorization), ["Bearer old", "Bearer old", "Bearer new"])
         for call in server.calls.dropFirst() {
             guard case .add(let target) = try ListenRequest(wire: call.payload.span.bytes).change else {
                 Issue.record("a listener adds its target")
@@ -241,7 +241,7 @@ import Testing
         await server.waitForCalls(2)
         await server.waitForCancellations(1)
         let shown = ["ada", "bob"].map { "Bearer \(TestToken.make(#"{"sub":"\#($0)"}"#))" }
-        #expect(server.calls.map(\.authorization) == shown)
+        expectEqual(server.calls.map(\.authorization), shown)
         await client.close()
     }
 
@@ -261,8 +261,8 @@ import Testing
             client.tokenMayHaveChanged()
             try await eventually("the next token is shown") { try await call(client) != before }
         }
-        #expect(try await call(client) != ada)
-        #expect(users.withLock { $0 } == ["ada", "bob", nil, "bob"])
+        try await expect(call(client) != ada)
+        expectEqual(users.withLock { $0 }, ["ada", "bob", nil, "bob"])
         await client.close()
     }
 
@@ -285,17 +285,17 @@ import Testing
         }
         client.commitInOrder([write("b", of: "bob"), write("a", of: "ada"), write("first", of: nil)], of: numbers)
         try await eventually("the writes of the present user are sent") { shown.withLock { $0.count } == 2 }
-        #expect(shown.withLock { $0 } == ["a": ada, "first": ada])
+        expectEqual(shown.withLock { $0 }, ["a": ada, "first": ada])
         user.withLock { $0 = "bob" }
         client.tokenMayHaveChanged()
         try await eventually("the write of the other user is sent") { shown.withLock { $0.count } == 3 }
         let bob = try await call(client)
-        #expect(bob != ada)
-        #expect(shown.withLock { $0["b"] } == bob)
+        expect(bob != ada)
+        expect(shown.withLock { $0["b"] } == bob)
         client.commitInOrder([write("a2", of: "ada"), write("first2", of: nil)], of: numbers)
         _ = try await call(client)
         await client.close()
-        #expect(shown.withLock { $0["a2"] } == "an error" && shown.withLock { $0["first2"] } == "an error")
+        expect(shown.withLock { $0["a2"] } == "an error" && shown.withLock { $0["first2"] } == "an error")
     }
 
     @Test
@@ -323,8 +323,8 @@ import Testing
         var dumped = ""
         dump(client.configuration, to: &dumped)
         let all = lines.withLock { $0 } + [dumped]
-        #expect(all.count > 6)
-        #expect(all.allSatisfy { !$0.contains("canary") })
+        expect(all.count > 6)
+        expect(all.allSatisfy { !$0.contains("canary") })
     }
 
     @Test
@@ -334,13 +334,13 @@ import Testing
             ("[::1]:8080", false), ("127.evil.example.org", true), ("db.localhost", false), ("file::memory:", false),
         ] {
             var configuration = try HearthClient.Configuration(address: address)
-            #expect(!configuration.exposesToken)
+            expect(!configuration.exposesToken)
             try configuration.useToken("abc")
-            #expect(configuration.exposesToken == isExposed, "\(address)")
+            expectEqual(configuration.exposesToken, isExposed, "\(address)")
         }
         var configuration = try HearthClient.Configuration(address: "127.0.0.1")
         let error = #expect(throws: RequestError.self) { try configuration.useToken("canary token") }
-        #expect(error?.code == .invalidArgument && error?.message.contains("canary") == false)
-        #expect(configuration.tokenProvider == nil)
+        expect(error?.code == .invalidArgument && error?.message.contains("canary") == false)
+        expectNil(configuration.tokenProvider)
     }
 }

@@ -1,5 +1,6 @@
 // What a client reads of a token.
 
+import TestSupport
 import Testing
 
 @testable import HearthClient
@@ -7,11 +8,11 @@ import Testing
 @Suite(.timeLimit(.minutes(20))) struct TokenClaimsTests {
     @Test
     func `The user is user_id, or else sub`() {
-        #expect(TokenClaims(TestToken.make(#"{"sub":"a","user_id":"b"}"#))?.user == "b")
-        #expect(TokenClaims(TestToken.make(#"{"sub":"a"}"#))?.user == "a")
-        #expect(TokenClaims(TestToken.make("{}")) != nil)
-        #expect(TokenClaims(TestToken.make("{}"))?.user == nil)
-        #expect(TokenClaims(TestToken.make(#"{"user_id":7,"sub":"a"}"#))?.user == "a")
+        expectEqual(TokenClaims(TestToken.make(#"{"sub":"a","user_id":"b"}"#))?.user, "b")
+        expectEqual(TokenClaims(TestToken.make(#"{"sub":"a"}"#))?.user, "a")
+        expect(TokenClaims(TestToken.make("{}")) != nil)
+        expectNil(TokenClaims(TestToken.make("{}"))?.user)
+        expectEqual(TokenClaims(TestToken.make(#"{"user_id":7,"sub":"a"}"#))?.user, "a")
     }
 
     @Test(arguments: [
@@ -20,14 +21,14 @@ import Testing
         "a.\(TestToken.base64URL(#"{"a":"# + String(repeating: "[", count: 9_000))).c",
     ])
     func `Other tokens have no claims`(token: String) {
-        #expect(TokenClaims(token) == nil)
+        expectNil(TokenClaims(token))
     }
 
     @Test(arguments: ["-1", "1.5", "\"9\"", "9e9", "99999999999999999999", "253402300800", "null", "[]"])
     func `An end that cannot be read does not count`(moment: String) throws {
         let claims = try #require(TokenClaims(TestToken.make(#"{"exp":\#(moment)}"#)))
-        #expect(claims.millisecondsLeft(wall: 0) == nil)
-        #expect(claims.refreshMilliseconds(wall: 0) == nil)
+        expectNil(claims.millisecondsLeft(wall: 0))
+        expectNil(claims.refreshMilliseconds(wall: 0))
     }
 
     @Test
@@ -35,14 +36,14 @@ import Testing
         func refresh(_ claims: String, now: Int64) throws -> Int64? {
             try #require(TokenClaims(TestToken.make(claims))).refreshMilliseconds(wall: now * 1_000)
         }
-        #expect(try refresh(#"{"iat":1000,"exp":4600}"#, now: 1_000) == 3_300_000)
-        #expect(try refresh(#"{"iat":1000,"exp":4600}"#, now: 4_000) == 300_000)
-        #expect(try refresh(#"{"iat":1000,"exp":2500}"#, now: 1_000) == 1_200_000)
-        #expect(try refresh(#"{"iat":1000,"exp":1010}"#, now: 1_000) == 8_000)
-        #expect(try refresh(#"{"iat":1000,"exp":1010}"#, now: 1_009) == -1_000)
+        try expectEqual(refresh(#"{"iat":1000,"exp":4600}"#, now: 1_000), 3_300_000)
+        try expectEqual(refresh(#"{"iat":1000,"exp":4600}"#, now: 4_000), 300_000)
+        try expectEqual(refresh(#"{"iat":1000,"exp":2500}"#, now: 1_000), 1_200_000)
+        try expectEqual(refresh(#"{"iat":1000,"exp":1010}"#, now: 1_000), 8_000)
+        try expectEqual(refresh(#"{"iat":1000,"exp":1010}"#, now: 1_009), -1_000)
         // Without `iat` the life counts from now.
-        #expect(try refresh(#"{"exp":1010}"#, now: 1_000) == 8_000)
-        #expect(try refresh(#"{"iat":5000,"exp":1010}"#, now: 1_000) == 10_000)
-        #expect(try refresh(#"{"iat":0,"exp":253402300799}"#, now: 0) == 253_402_300_499_000)
+        try expectEqual(refresh(#"{"exp":1010}"#, now: 1_000), 8_000)
+        try expectEqual(refresh(#"{"iat":5000,"exp":1010}"#, now: 1_000), 10_000)
+        try expectEqual(refresh(#"{"iat":0,"exp":253402300799}"#, now: 0), 253_402_300_499_000)
     }
 }

@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import NativeProtocol
+import TestSupport
 import Testing
 
 @testable import HearthClient
@@ -13,10 +14,10 @@ import Testing
     /// A state whose first question got this answer at time 0.
     private func answered(_ token: String, wall: Int64 = 0) -> TokenState {
         var state = TokenState(jitterSeed: 1)
-        #expect(state.need(now: 0) == .wait)
-        #expect(state.takeQuestion() == false)
+        expectEqual(state.need(now: 0), .wait)
+        expectEqual(state.takeQuestion(), false)
         let isDone = state.answered(.success(Credential(token)!), now: 0, wall: wall)
-        #expect(isDone)
+        expect(isDone)
         return state
     }
 
@@ -27,40 +28,40 @@ import Testing
     @Test
     func `There is one question at a time`() {
         var state = TokenState(jitterSeed: 1)
-        #expect(state.need(now: 0) == .wait)
-        #expect(state.takeQuestion() == false)
-        #expect(state.need(now: 1) == .wait)
-        #expect(state.renew(after: 0, now: 2) == .wait)
+        expectEqual(state.need(now: 0), .wait)
+        expectEqual(state.takeQuestion(), false)
+        expectEqual(state.need(now: 1), .wait)
+        expectEqual(state.renew(after: 0, now: 2), .wait)
         state.refresh(now: 3)
-        #expect(state.takeQuestion() == nil)
+        expectNil(state.takeQuestion())
     }
 
     @Test
     func `A token with an end is kept until it is to be replaced, any other is asked for by each connection`() {
         let token = TestToken.make(#"{"iat":0,"exp":1000}"#)
         var state = answered(token)
-        #expect(state.refreshAt == 800_000)
-        #expect(state.need(now: 799_999) == .have(answer(token, 1)))
-        #expect(state.takeQuestion() == nil)
-        #expect(state.need(now: 800_000) == .wait)
-        #expect(state.takeQuestion() == false)
+        expectEqual(state.refreshAt, 800_000)
+        expectEqual(state.need(now: 799_999), .have(answer(token, 1)))
+        expectNil(state.takeQuestion())
+        expectEqual(state.need(now: 800_000), .wait)
+        expectEqual(state.takeQuestion(), false)
         var other = answered("plain")
-        #expect(other.refreshAt == nil)
-        #expect(other.need(now: 1) == .wait)
-        #expect(other.takeQuestion() == false)
+        expectNil(other.refreshAt)
+        expectEqual(other.need(now: 1), .wait)
+        expectEqual(other.takeQuestion(), false)
     }
 
     @Test
     func `A refused token is renewed by force, once for all calls that had it`() {
         var state = answered("old")
-        #expect(state.renew(after: 1, now: 10) == .wait)
-        #expect(state.takeQuestion() == true)
-        #expect(state.renew(after: 1, now: 11) == .wait)
-        #expect(state.takeQuestion() == nil)
+        expectEqual(state.renew(after: 1, now: 10), .wait)
+        expectEqual(state.takeQuestion(), true)
+        expectEqual(state.renew(after: 1, now: 11), .wait)
+        expectNil(state.takeQuestion())
         let isDone = state.answered(.success(Credential("new")!), now: 20, wall: 0)
-        #expect(isDone && state.renewed == answer("new", 2))
+        expect(isDone && state.renewed == answer("new", 2))
         // A call that had the old token.
-        #expect(state.renew(after: 1, now: 21) == .have(answer("new", 2)))
+        expectEqual(state.renew(after: 1, now: 21), .have(answer("new", 2)))
     }
 
     @Test
@@ -72,32 +73,32 @@ import Testing
             let before = now
             while state.renew(after: state.token!.generation, now: now) == .have(.notAsked) { now += 100 }
             pauses.append(now - before)
-            #expect(state.takeQuestion() == true)
+            expectEqual(state.takeQuestion(), true)
             _ = state.answered(.success(Credential("old")!), now: now, wall: 0)
         }
-        #expect(pauses[0] == 0)
+        expectEqual(pauses[0], 0)
         for (pause, nominal) in zip(pauses.dropFirst(), [1, 2, 4, 8, 16, 32, 60] as [UInt64]) {
-            #expect((nominal * 700...nominal * 1_300 + 100).contains(pause))
+            expect((nominal * 700...nominal * 1_300 + 100).contains(pause))
         }
         // After a quiet time it is asked at once, and after that soon.
         now += 1_000_000
-        #expect(state.renew(after: state.token!.generation, now: now) == .wait)
+        expectEqual(state.renew(after: state.token!.generation, now: now), .wait)
         _ = state.takeQuestion()
         _ = state.answered(.success(Credential("old")!), now: now, wall: 0)
-        #expect(state.renew(after: state.token!.generation, now: now + 1_400) == .wait)
+        expectEqual(state.renew(after: state.token!.generation, now: now + 1_400), .wait)
     }
 
     @Test
     func `A token that is refused while it is asked for again is then asked for by force`() {
         var state = answered("old")
         _ = state.need(now: 1)
-        #expect(state.takeQuestion() == false)
-        #expect(state.renew(after: 1, now: 2) == .wait)
+        expectEqual(state.takeQuestion(), false)
+        expectEqual(state.renew(after: 1, now: 2), .wait)
         let isDone = state.answered(.success(Credential("old")!), now: 3, wall: 0)
-        #expect(!isDone)
-        #expect(state.takeQuestion() == true)
+        expect(!isDone)
+        expectEqual(state.takeQuestion(), true)
         let isDoneNow = state.answered(.success(Credential("new")!), now: 4, wall: 0)
-        #expect(isDoneNow && state.renewed == answer("new", 3))
+        expect(isDoneNow && state.renewed == answer("new", 3))
     }
 
     @Test
@@ -105,32 +106,32 @@ import Testing
         let token = TestToken.make(#"{"iat":0,"exp":1000}"#)
         var state = answered(token)
         state.refresh(now: 800_000)
-        #expect(state.takeQuestion() == false)
+        expectEqual(state.takeQuestion(), false)
         let isDone = state.answered(.failure(Self.error), now: 800_000, wall: 800_000)
-        #expect(isDone)
-        #expect(state.usable(now: 800_001) == answer(token, 1))
-        #expect(state.renewed == .failure(Self.error))
-        #expect(state.renew(after: 1, now: 800_001) == .have(.failure(Self.error)))
+        expect(isDone)
+        expectEqual(state.usable(now: 800_001), answer(token, 1))
+        expectEqual(state.renewed, .failure(Self.error))
+        expectEqual(state.renew(after: 1, now: 800_001), .have(.failure(Self.error)))
         let next = state.refreshAt ?? 0
-        #expect((800_100...800_400).contains(next))
+        expect((800_100...800_400).contains(next))
         state.refresh(now: next)
-        #expect(state.takeQuestion() == false)
+        expectEqual(state.takeQuestion(), false)
         _ = state.answered(.failure(Self.error), now: 1_000_000, wall: 1_000_000)
-        #expect(state.need(now: 1_000_001) == .have(.failure(Self.error)))
+        expectEqual(state.need(now: 1_000_001), .have(.failure(Self.error)))
     }
 
     @Test
     func `A provider that is late fails what waits, and what comes, until it answers`() {
         var state = TokenState(jitterSeed: 1)
         _ = state.need(now: 0)
-        #expect(state.takeQuestion() == false)
+        expectEqual(state.takeQuestion(), false)
         state.timedOut(Self.error)
-        #expect(state.usable(now: 1) == .failure(Self.error))
-        #expect(state.need(now: 2) == .have(.failure(Self.error)))
-        #expect(state.renew(after: 0, now: 3) == .have(.failure(Self.error)))
-        #expect(state.takeQuestion() == nil)
+        expectEqual(state.usable(now: 1), .failure(Self.error))
+        expectEqual(state.need(now: 2), .have(.failure(Self.error)))
+        expectEqual(state.renew(after: 0, now: 3), .have(.failure(Self.error)))
+        expectNil(state.takeQuestion())
         let isDone = state.answered(.success(Credential("late")!), now: 4, wall: 0)
-        #expect(isDone && state.usable(now: 5) == answer("late", 1))
+        expect(isDone && state.usable(now: 5) == answer("late", 1))
     }
 
     @Test
@@ -140,10 +141,10 @@ import Testing
         var now: UInt64 = 0
         for nominal in [1, 2, 4, 8, 16, 32, 60, 60] as [UInt64] {
             let next = state.refreshAt ?? 0
-            #expect((nominal * 700...nominal * 1_300).contains(next - now))
+            expect((nominal * 700...nominal * 1_300).contains(next - now))
             now = next
             state.refresh(now: now)
-            #expect(state.takeQuestion() == true)
+            expectEqual(state.takeQuestion(), true)
             _ = state.answered(.success(Credential(token)!), now: now, wall: 20_000)
         }
     }
@@ -154,13 +155,13 @@ import Testing
         _ = state.need(now: 0)
         _ = state.takeQuestion()
         state.changed()
-        #expect(state.takeQuestion() == nil)
+        expectNil(state.takeQuestion())
         let isDone = state.answered(.success(Credential("earlier")!), now: 1, wall: 0)
-        #expect(!isDone && state.token == nil)
-        #expect(state.takeQuestion() == false)
+        expect(!isDone && state.token == nil)
+        expectEqual(state.takeQuestion(), false)
         let isDoneNow = state.answered(.success(.none), now: 2, wall: 0)
-        #expect(isDoneNow && state.usable(now: 3) == answer("", 1))
+        expect(isDoneNow && state.usable(now: 3) == answer("", 1))
         state.changed()
-        #expect(state.takeQuestion() == false)
+        expectEqual(state.takeQuestion(), false)
     }
 }

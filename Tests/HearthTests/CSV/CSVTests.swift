@@ -40,16 +40,16 @@ struct CSVTests {
         let text = "\u{FEFF}a,b\r\n\r\n1,\"x,\"\"y\"\"\r\nz\"\n\"\",\r,é"
         for size in [1, 2, 3, 7, 100] {
             let records = try Self.records(text, size)
-            #expect(records.map { $0.map(\.text) } == [["a", "b"], ["1", "x,\"y\"\r\nz"], ["", ""], ["", "é"]])
-            #expect(records[2].map(\.isQuoted) == [true, false])
+            expectEqual(records.map { $0.map(\.text) }, [["a", "b"], ["1", "x,\"y\"\r\nz"], ["", ""], ["", "é"]])
+            expectEqual(records[2].map(\.isQuoted), [true, false])
         }
-        #expect(try Self.records("").isEmpty)
+        try expect(Self.records("").isEmpty)
         for (text, reason) in [
             ("a\n\"b", "f.csv:2: the quotes have no end"), ("\"a\"b", "f.csv:1: there is text after"),
             ("a\n\"\n\n\"\n\"x\"y\n", "f.csv:5: there is text after"),
         ] {
             let error = #expect(throws: CSVProblem.self) { try Self.records(text) }
-            #expect(error?.description.hasPrefix(reason) == true, "\(String(describing: error))")
+            expectEqual(error?.description.hasPrefix(reason), true, "\(String(describing: error))")
         }
     }
 
@@ -64,13 +64,14 @@ struct CSVTests {
                 do throws(CSVProblem) {
                     guard try reader.next() != nil else { break }
                 } catch {
-                    #expect(error.isLocal)
+                    expect(error.isLocal)
                     reason = error.reason
                 }
                 seen.append([String(decoding: reader.text, as: UTF8.self), reason])
             }
-            #expect(
-                seen == [
+            expectEqual(
+                seen,
+                [
                     ["a,\"b\"c,\"d", "there is text after a cell in quotes"], ["\"x\n\"\"y\"\"\",", ""],
                     ["\u{FFFD},\"1\n2\"", "the text is not UTF-8"], ["last", ""],
                 ])
@@ -84,19 +85,19 @@ struct CSVTests {
             for cell in cells { inference.add(CSVReader.Cell(text: cell)) }
             return inference.type
         }
-        #expect(type("1", "", "-20", "null") == .integer)
-        #expect(type("1", "2.5", "1e300") == .double)
-        #expect(type("9223372036854775808") == .double)
-        #expect(type("01234") == .string)
-        #expect(type("+49 30") == .string)
-        #expect(type("true", "FALSE") == .boolean)
-        #expect(type("true", "1") == .string)
-        #expect(type("2031-05-02T08:15:30Z", "2031-05-02T10:15:30.25+02:00") == .timestamp)
-        #expect(type("2031-05-02") == .string)
-        #expect(type("[1,2]", "{\"a\":1}") == .json)
-        #expect(type("[1,2") == .string)
-        #expect(type("NaN") == .string)
-        #expect(type("", "null") == .string)
+        expectEqual(type("1", "", "-20", "null"), .integer)
+        expectEqual(type("1", "2.5", "1e300"), .double)
+        expectEqual(type("9223372036854775808"), .double)
+        expectEqual(type("01234"), .string)
+        expectEqual(type("+49 30"), .string)
+        expectEqual(type("true", "FALSE"), .boolean)
+        expectEqual(type("true", "1"), .string)
+        expectEqual(type("2031-05-02T08:15:30Z", "2031-05-02T10:15:30.25+02:00"), .timestamp)
+        expectEqual(type("2031-05-02"), .string)
+        expectEqual(type("[1,2]", "{\"a\":1}"), .json)
+        expectEqual(type("[1,2"), .string)
+        expectEqual(type("NaN"), .string)
+        expectEqual(type("", "null"), .string)
     }
 
     @Test
@@ -105,11 +106,11 @@ struct CSVTests {
             ("zip", .string), ("last, first", .json), ("a \"b\"", .integer), ("c:d", .double), ("\"\u{301}x", .bytes),
         ]
         let text = columns.map { CSVTypes.text($0.0, $0.1) }.joined(separator: ",")
-        #expect(text.hasPrefix("zip:string,\"last, first\":json,\"a \"\"b\"\"\":integer,c:d:double,"), "\(text)")
+        expect(text.hasPrefix("zip:string,\"last, first\":json,\"a \"\"b\"\"\":integer,c:d:double,"), "\(text)")
         let types = try CSVTypes.parse(text)
-        #expect(types.declared.count == columns.count)
-        for (name, type) in columns { #expect(types.declared[Array(name.utf8)] == type, "\(name)") }
-        #expect(try CSVTypes.parse(types.flagText) == types)
+        expectEqual(types.declared.count, columns.count)
+        for (name, type) in columns { expectEqual(types.declared[Array(name.utf8)], type, "\(name)") }
+        try expectEqual(CSVTypes.parse(types.flagText), types)
         for wrong in [
             "", ",", "a", "a:string,", "\"a:string", "\"a\"string", "\"a\"b:string", "\"a,b\":", "\"a\":x",
             "a,b:string",
@@ -140,14 +141,15 @@ struct CSVTests {
             """
         let file = try write("books.csv", text)
         let asks = try run(server, "load", "--collection", "books", "--id-field", "isbn", file)
-        #expect(asks.status == 2 && asks.errors.contains("--types"), "\(asks.errors)")
-        #expect(asks.output.contains("3 records") && asks.output.contains("author.born  integer"), "\(asks.output)")
+        expect(asks.status == 2 && asks.errors.contains("--types"), "\(asks.errors)")
+        expect(asks.output.contains("3 records") && asks.output.contains("author.born  integer"), "\(asks.output)")
         let loaded = try run(
             server, "load", "--collection", "books", "--id-field", "isbn", "--types", "loan:reference", file)
-        #expect(loaded.status == 0 && loaded.output.contains("loaded 3 documents"), "\(loaded.errors)")
+        expect(loaded.status == 0 && loaded.output.contains("loaded 3 documents"), "\(loaded.errors)")
         let lines = try run(server, "export", "--collection", "books").output.split(separator: "\n").map(String.init)
-        #expect(
-            lines == [
+        expectEqual(
+            lines,
+            [
                 #"{"__name__":"007","First Name":"x","a":{"$map":{"$b":1}},"#
                     + #""added":{"$timestamp":"2031-05-02T08:15:30Z"},"author":{"born":1882,"name":"James Joyce"},"#
                     + #""isbn":"007","loan":{"$reference":"users/ada"},"#
@@ -164,13 +166,13 @@ struct CSVTests {
             let file = try write("bad.csv", text)
             let types = text.contains("x") ? "b:integer" : "inferred"
             let outcome = try run(server, "load", "--collection", "bad", "--types", types, file)
-            #expect(outcome.status == 1 && outcome.errors.contains(reason), "\(text): \(outcome.errors)")
+            expect(outcome.status == 1 && outcome.errors.contains(reason), "\(text): \(outcome.errors)")
         }
-        #expect(try run(server, "export", "--collection", "bad").output.isEmpty)
+        try expect(run(server, "export", "--collection", "bad").output.isEmpty)
         let none = try run(server, "load", "--collection", "c", "--types", "x:integer", file)
-        #expect(none.status == 1 && none.errors.contains("there is no column"), "\(none.errors)")
+        expect(none.status == 1 && none.errors.contains("there is no column"), "\(none.errors)")
         let text2 = try run(server, "load", "--collection", "c", "--types", "x:number", file)
-        #expect(text2.status == 2 && text2.errors.contains("inferred, or COLUMN:TYPE"), "\(text2.errors)")
+        expect(text2.status == 2 && text2.errors.contains("inferred, or COLUMN:TYPE"), "\(text2.errors)")
     }
 
     @Test
@@ -188,35 +190,35 @@ struct CSVTests {
         let words = ["load", "--collection", "c", "--id-field", "id", "--address", "127.0.0.1:\(server.port)"]
         let flags = ["--types", "n:integer", "--skip-bad", aside]
         let loaded = try HearthBinary.run(words + flags + [file])
-        #expect(loaded.status == 0, "\(loaded.errors)")
-        #expect(loaded.output.contains("1,000 records, 3 of them not valid"), "\(loaded.output)")
-        #expect(loaded.output.contains("loaded 995 documents") && loaded.output.contains("5 invalid lines"))
+        expectEqual(loaded.status, 0, "\(loaded.errors)")
+        expect(loaded.output.contains("1,000 records, 3 of them not valid"), "\(loaded.output)")
+        expect(loaded.output.contains("loaded 995 documents") && loaded.output.contains("5 invalid lines"))
         let text = try String(contentsOfFile: aside, encoding: .utf8)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        #expect(lines[0] == "\"__error__\",id,n,text")
-        #expect(
-            lines[1] == "\"\(file): record 4: n: \"\"three\"\" is not an integer of 64 bits\",k3,three,\"a \"\"b\"\"")
-        #expect(lines[2] == "c\"")
-        for number in [4, 500, 600, 700] { #expect(text.contains(",\(records[number])\n"), "\(number)") }
-        #expect(lines.count == 8)
+        expectEqual(lines[0], "\"__error__\",id,n,text")
+        expectEqual(
+            lines[1], "\"\(file): record 4: n: \"\"three\"\" is not an integer of 64 bits\",k3,three,\"a \"\"b\"\"")
+        expectEqual(lines[2], "c\"")
+        for number in [4, 500, 600, 700] { expect(text.contains(",\(records[number])\n"), "\(number)") }
+        expectEqual(lines.count, 8)
         let corrected =
             text.replacing("three", with: "3").replacing("k4,4", with: "k4,4,w").replacing("\"x\" y", with: "x y")
             .replacing(",.,", with: ",k600,").replacing(String(repeating: "z", count: 1_000), with: "z")
         let again = try run(
             server, "load", "--collection", "c", "--id-field", "id", "--types", "n:integer",
             try write("corrected.csv", corrected))
-        #expect(again.status == 0 && again.output.contains("loaded 5 documents"), "\(again.errors)")
+        expect(again.status == 0 && again.output.contains("loaded 5 documents"), "\(again.errors)")
         let stored = try run(server, "export", "--collection", "c").output.split(separator: "\n")
-        #expect(stored.count == 1_000)
-        #expect(stored.contains(#"{"__name__":"k3","id":"k3","n":3,"text":"a \"b\"\nc"}"#))
-        #expect(!stored.contains { $0.contains("__error__") })
+        expectEqual(stored.count, 1_000)
+        expect(stored.contains(#"{"__name__":"k3","id":"k3","n":3,"text":"a \"b\"\nc"}"#))
+        expect(!stored.contains { $0.contains("__error__") })
         // What has no next record stops all the same, and so does what cannot be read again.
         let open = try run(
             server, "load", "--collection", "d", "--types", "inferred", "--skip-bad", aside,
             try write("open.csv", "a\n\"b\n"))
-        #expect(open.status == 1 && open.errors.contains(":2: the quotes have no end"), "\(open.errors)")
+        expect(open.status == 1 && open.errors.contains(":2: the quotes have no end"), "\(open.errors)")
         let piped = try HearthBinary.run(words + ["--csv"] + flags + ["-"], input: file)
-        #expect(piped.status == 2 && piped.errors.contains("--skip-bad needs a file"), "\(piped.errors)")
+        expect(piped.status == 2 && piped.errors.contains("--skip-bad needs a file"), "\(piped.errors)")
     }
 
     /// A text as an input.
@@ -244,7 +246,7 @@ struct CSVTests {
                 cells += record[0].text
             } catch {
                 guard error.isLocal else { throw error }
-                #expect(error.reason.hasPrefix("the record is longer than") && reader.text.isEmpty, "\(error)")
+                expect(error.reason.hasPrefix("the record is longer than") && reader.text.isEmpty, "\(error)")
                 cells += "!"
             }
         }
@@ -259,13 +261,13 @@ struct CSVTests {
         ("b\na,\"123456789012\n\n\"", "b!"), ("a,12345678901\nb", "ab"),
     ])
     func `What comes after a record that is too long is read`(text: String, cells: String) throws {
-        #expect(try read(text) == cells)
+        try expectEqual(read(text), cells)
     }
 
     @Test
     func `Quotes without an end are an error after a record that is too long too`() {
         let fault = #expect(throws: CSVProblem.self) { try read("a,\"1234567890123\nb\n") }
-        #expect(fault?.reason == "the quotes have no end")
+        expectEqual(fault?.reason, "the quotes have no end")
     }
 
     @Test(arguments: [",", ",\"\""])
@@ -273,18 +275,18 @@ struct CSVTests {
         let many = "1" + String(repeating: cell, count: 1_000_000)
         let path = try write("cells.csv", "a\n\(many),\"x\ny\",\n2\n\(many.dropLast(cell.count))\n")
         let reader = try CSVReader(DescriptorBytes(path), name: "a.csv", keepsText: true)
-        #expect(try reader.next()?.count == 1)
+        try expectEqual(reader.next()?.count, 1)
         let fault = #expect(throws: CSVProblem.self) { try reader.next() }
-        #expect(fault?.description == "a.csv:2: the record has more than 1,000,000 cells" && fault?.isLocal == true)
-        #expect(reader.text.isEmpty)
-        #expect(try reader.next() == [CSVReader.Cell(text: "2")])
-        #expect(try reader.next()?.count == 1_000_000)
-        #expect(try reader.next() == nil)
+        expect(fault?.description == "a.csv:2: the record has more than 1,000,000 cells" && fault?.isLocal == true)
+        expect(reader.text.isEmpty)
+        try expectEqual(reader.next(), [CSVReader.Cell(text: "2")])
+        try expectEqual(reader.next()?.count, 1_000_000)
+        try expectNil(reader.next())
     }
 
     @Test
     func `Text after a cell in quotes is bounded as the record is`() throws {
-        #expect(try read("\"a\"1234567890123\nb") == "!b")
+        try expectEqual(read("\"a\"1234567890123\nb"), "!b")
     }
 
     @Test
@@ -298,15 +300,15 @@ struct CSVTests {
         let aside = directory.path(of: "aside.csv")
         let loaded = try run(
             server, "load", "--collection", "c", "--id-field", "id", "--types", "n:string", "--skip-bad", aside, file)
-        #expect(loaded.status == 0, "\(loaded.errors)")
-        #expect(loaded.output.contains("loaded 3 documents") && loaded.output.contains("2 invalid lines"))
+        expectEqual(loaded.status, 0, "\(loaded.errors)")
+        expect(loaded.output.contains("loaded 3 documents") && loaded.output.contains("2 invalid lines"))
         let stored = try run(server, "export", "--collection", "c").output.split(separator: "\n")
-        #expect(stored.compactMap { $0.split(separator: "\"").dropFirst(3).first } == ["k1", "k3", "k5"])
+        expectEqual(stored.compactMap { $0.split(separator: "\"").dropFirst(3).first }, ["k1", "k3", "k5"])
         let text = try String(contentsOfFile: aside, encoding: .utf8)
-        #expect(text.contains("\"\(file): record 2: the record is longer than 16 MiB\",\n"))
-        #expect(text.contains("record 4: the record is longer than 16 MiB as JSON\",k4,"))
-        #expect(text.utf8.count < 4 << 20)
-        #expect(server.stop() == 0)
+        expect(text.contains("\"\(file): record 2: the record is longer than 16 MiB\",\n"))
+        expect(text.contains("record 4: the record is longer than 16 MiB as JSON\",k4,"))
+        expect(text.utf8.count < 4 << 20)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -327,48 +329,48 @@ struct CSVTests {
                 + "\"u\u{308}\":\"decomposed\",\"\u{fc}\":\"composed\"}",
         ]
         let file = try write("in.jsonl", lines.joined(separator: "\n") + "\n")
-        #expect(try run(server, "load", "--collection", "c", file).status == 0)
+        try expectEqual(run(server, "load", "--collection", "c", file).status, 0)
         let expected = try run(server, "export", "--collection", "c", "--recursive").output
-        #expect(expected.split(separator: "\n").count == lines.count)
+        expectEqual(expected.split(separator: "\n").count, lines.count)
         let csv = directory.path(of: "out.csv")
         let exported = try HearthBinary.run([
             "export", "--collection", "c", "--recursive", "--format", "csv", "--output", csv, "--address",
             "127.0.0.1:\(server.port)",
         ])
-        #expect(exported.status == 0, "\(exported.errors)")
+        expectEqual(exported.status, 0, "\(exported.errors)")
         guard let types = exported.errors.split(separator: "'").dropFirst().first.map(String.init) else {
-            return #expect(Bool(false), "no types in \(exported.errors)")
+            return expect(Bool(false), "no types in \(exported.errors)")
         }
-        #expect(types.contains("mixed:json") && types.contains("n:integer"), "\(types)")
-        #expect(try run(server, "delete", "--recursive", "c", "--yes").status == 0)
-        #expect(try run(server, "load", "--collection", "c", "--types", types, csv).status == 0)
-        #expect(try run(server, "export", "--collection", "c", "--recursive").output == expected)
+        expect(types.contains("mixed:json") && types.contains("n:integer"), "\(types)")
+        try expectEqual(run(server, "delete", "--recursive", "c", "--yes").status, 0)
+        try expectEqual(run(server, "load", "--collection", "c", "--types", types, csv).status, 0)
+        try expectEqual(run(server, "export", "--collection", "c", "--recursive").output, expected)
         // Compressed, through an interruption's state, and from standard input.
-        #expect(try HearthBinary.run(["-kf", csv], executable: "/usr/bin/gzip").status == 0)
+        try expectEqual(HearthBinary.run(["-kf", csv], executable: "/usr/bin/gzip").status, 0)
         let packed = try run(server, "load", "--collection", "d", "--types", types, csv + ".gz")
-        #expect(packed.status == 0, "\(packed.errors)")
-        #expect(try run(server, "export", "--collection", "d", "--recursive").output == expected)
+        expectEqual(packed.status, 0, "\(packed.errors)")
+        try expectEqual(run(server, "export", "--collection", "d", "--recursive").output, expected)
         let words = ["load", "--collection", "p", "--csv", "--quiet", "--address", "127.0.0.1:\(server.port)", "-"]
         let blind = try HearthBinary.run(words, input: csv)
-        #expect(blind.status == 2 && blind.errors.contains("--types"), "\(blind.errors)")
+        expect(blind.status == 2 && blind.errors.contains("--types"), "\(blind.errors)")
         let piped = try HearthBinary.run(words + ["--types", types], input: csv)
-        #expect(piped.status == 0, "\(piped.errors)")
-        #expect(try run(server, "export", "--collection", "p", "--recursive").output == expected)
+        expectEqual(piped.status, 0, "\(piped.errors)")
+        try expectEqual(run(server, "export", "--collection", "p", "--recursive").output, expected)
         // A whole database with full names; all databases of all projects as lines, and back.
-        #expect(try run(server, "load", "--collection", "c", "--project", "p2", "--database", "d2", file).status == 0)
+        try expectEqual(run(server, "load", "--collection", "c", "--project", "p2", "--database", "d2", file).status, 0)
         let everything = try run(server, "export", "--all", "--project", "*")
-        #expect(everything.status == 0, "\(everything.errors)")
-        #expect(everything.output.contains("projects/p2/databases/d2/documents/c/e/f/null"))
+        expectEqual(everything.status, 0, "\(everything.errors)")
+        expect(everything.output.contains("projects/p2/databases/d2/documents/c/e/f/null"))
         let project = try run(server, "export", "--all", "--database", "*", "--project", "p2")
-        #expect(project.output.split(separator: "\n").count == lines.count)
-        #expect(try run(server, "export", "--collection", "c", "--project", "*").status == 2)
+        expectEqual(project.output.split(separator: "\n").count, lines.count)
+        try expectEqual(run(server, "export", "--collection", "c", "--project", "*").status, 2)
         let joined = try write("all.jsonl", everything.output)
         let second = try ServerProcess(data: directory.path(of: "second"))
-        #expect(try run(second, "load", joined).status == 0)
-        #expect(try run(second, "export", "--all", "--project", "*", "--database", "*").output == everything.output)
+        try expectEqual(run(second, "load", joined).status, 0)
+        try expectEqual(run(second, "export", "--all", "--project", "*", "--database", "*").output, everything.output)
         let all = directory.path(of: "all.csv")
         let whole = try run(server, "export", "--all", "--format", "csv", "--output", all)
-        #expect(whole.status == 0, "\(whole.errors)")
-        #expect(try String(contentsOfFile: all, encoding: .utf8).contains("\nprojects/hearth/databases/"))
+        expectEqual(whole.status, 0, "\(whole.errors)")
+        try expect(String(contentsOfFile: all, encoding: .utf8).contains("\nprojects/hearth/databases/"))
     }
 }

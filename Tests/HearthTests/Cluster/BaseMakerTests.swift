@@ -46,7 +46,7 @@ struct BaseMakerTests {
         let hold = version.map { (version: CommitVersion(microseconds: $0), bytesMax: bytesMax) }
         let last = try BaseMaker.lastSuperfluous(
             base: Self.firstGroup(3), hold: hold, readersBytesMax: readersBytesMax, tables, session)
-        if try session.run(tables.lastBase).isEmpty { #expect(try enter(9, .folder("last"))) }
+        if try session.run(tables.lastBase).isEmpty { try expect(enter(9, .folder("last"))) }
         return try superfluous(for: last)
     }
 
@@ -58,24 +58,25 @@ struct BaseMakerTests {
 
     @Test
     func `The log is kept for what an archive lacks, and no longer than its bound`() throws {
-        #expect(try dropped(archivedThrough: nil) == ["log_main_0", "log_main_1"])
+        try expectEqual(dropped(archivedThrough: nil), ["log_main_0", "log_main_1"])
         // All groups are archived.
-        #expect(try dropped(archivedThrough: 10 * Self.firstGroup(3)) == ["log_main_0", "log_main_1"])
-        #expect(try dropped(archivedThrough: UInt64(Int64.max)) == ["log_main_0", "log_main_1"])
+        try expectEqual(dropped(archivedThrough: 10 * Self.firstGroup(3)), ["log_main_0", "log_main_1"])
+        try expectEqual(dropped(archivedThrough: UInt64(Int64.max)), ["log_main_0", "log_main_1"])
         // The archive lacks the first group of the last table.
-        #expect(try dropped(archivedThrough: 10 * Self.firstGroup(3) - 1) == ["log_main_0"])
-        #expect(try dropped(archivedThrough: 10 * Self.firstGroup(1)) == [])
+        try expectEqual(dropped(archivedThrough: 10 * Self.firstGroup(3) - 1), ["log_main_0"])
+        try expectEqual(dropped(archivedThrough: 10 * Self.firstGroup(1)), [])
         // A server that has not opened the archive yet keeps everything.
-        #expect(try dropped(archivedThrough: 0) == [])
+        try expectEqual(dropped(archivedThrough: 0), [])
         // The log that the archive lacks is larger than what may be kept for it.
-        #expect(try dropped(archivedThrough: 10 * Self.firstGroup(1), bytesMax: 4_096) == ["log_main_0", "log_main_1"])
+        try expectEqual(
+            dropped(archivedThrough: 10 * Self.firstGroup(1), bytesMax: 4_096), ["log_main_0", "log_main_1"])
     }
 
     @Test
     func `An archive that lacks groups which were dropped holds the rest of the log`() throws {
         try session.run(StoreTables.dropping(tables.table(0)))
-        #expect(try dropped(archivedThrough: 0) == [])
-        #expect(try dropped(archivedThrough: nil) == ["log_main_1"])
+        try expectEqual(dropped(archivedThrough: 0), [])
+        try expectEqual(dropped(archivedThrough: nil), ["log_main_1"])
     }
 
     /// Has a server say what it does.
@@ -89,19 +90,19 @@ struct BaseMakerTests {
     @Test
     func `The log is kept for servers that read it or receive a base, no longer than its bound`() throws {
         try announce("leader:1", "leading", sequence: Self.firstGroup(3) + 5)
-        #expect(try dropped(archivedThrough: nil) == ["log_main_0", "log_main_1"])
+        try expectEqual(dropped(archivedThrough: nil), ["log_main_0", "log_main_1"])
         try announce("slow:1", "following", sequence: Self.firstGroup(2))
-        #expect(try dropped(archivedThrough: nil) == ["log_main_0"])
-        #expect(try dropped(archivedThrough: 10 * Self.firstGroup(1)) == [])
-        #expect(try dropped(archivedThrough: nil, readersBytesMax: 4_096) == ["log_main_0", "log_main_1"])
+        try expectEqual(dropped(archivedThrough: nil), ["log_main_0"])
+        try expectEqual(dropped(archivedThrough: 10 * Self.firstGroup(1)), [])
+        try expectEqual(dropped(archivedThrough: nil, readersBytesMax: 4_096), ["log_main_0", "log_main_1"])
         // It has nothing yet, and will read what comes after the base.
-        #expect(try enter(1, .folder("one")))
+        try expect(enter(1, .folder("one")))
         try announce("new:1", StoreTables.fetchingRole(1, percent: 3), sequence: 0)
-        #expect(try dropped(archivedThrough: nil) == [])
+        try expectEqual(dropped(archivedThrough: nil), [])
         // They have not been seen for long.
         try session.run(
             SQLStatement("UPDATE hearth.servers SET seen = seen - interval '2 minutes' WHERE address <> 'leader:1'"))
-        #expect(try dropped(archivedThrough: nil) == ["log_main_0", "log_main_1"])
+        try expectEqual(dropped(archivedThrough: nil), ["log_main_0", "log_main_1"])
     }
 
     // MARK: Bases
@@ -126,57 +127,57 @@ struct BaseMakerTests {
             (1, BaseLocation.table("hearth.base_main_1_7")), (2, .folder("one")), (3, .table("hearth.base_main_3_7")),
         ] as [(UInt64, BaseLocation)] {
             if case .table(let table) = location { try session.run(StoreTables.creation(ofBase: table)) }
-            #expect(try enter(number, location))
+            try expect(enter(number, location))
         }
     }
 
     @Test
     func `A base is entered in the last epoch alone, and says where it lies`() throws {
-        #expect(try !enter(1, .folder("late"), epoch: 0))
-        #expect(try session.run(tables.lastBase).isEmpty)
+        try expect(!enter(1, .folder("late"), epoch: 0))
+        try expect(session.run(tables.lastBase).isEmpty)
         try enterThree()
         let last = try #require(BaseRow(try session.run(tables.lastBase)))
-        #expect(last.location == .table("hearth.base_main_3_7") && last.parts == 4)
-        #expect(last.place.sequence == Self.firstGroup(3))
-        #expect(
-            BaseRow.all(try session.run(tables.keptBases(forMilliseconds: 0))).map(\.location.folder) == [nil, "one"])
+        expect(last.location == .table("hearth.base_main_3_7") && last.parts == 4)
+        expectEqual(last.place.sequence, Self.firstGroup(3))
+        expectEqual(
+            BaseRow.all(try session.run(tables.keptBases(forMilliseconds: 0))).map(\.location.folder), [nil, "one"])
     }
 
     @Test
     func `A base is entered only if the log has its last group`() throws {
         // A standby has taken over that lacks the group, or has another one.
-        #expect(try !enter(1, .folder("lost"), sequence: Self.firstGroup(1) + 1))
-        #expect(try !enter(1, .folder("other"), hash: 8))
+        try expect(!enter(1, .folder("lost"), sequence: Self.firstGroup(1) + 1))
+        try expect(!enter(1, .folder("other"), hash: 8))
         #expect(throws: SQLFailure.self) { try enter(1, .folder("table"), sequence: Self.firstGroup(4)) }
-        #expect(try session.run(tables.lastBase).isEmpty)
-        #expect(try enter(1, .folder("sound")))
+        try expect(session.run(tables.lastBase).isEmpty)
+        try expect(enter(1, .folder("sound")))
         // Before the first group there is none.
         let row = BaseRow(number: 2, place: .start, byteCount: 3, location: .folder("empty"), parts: 4)
-        #expect(try !session.run(tables.entering(row, epoch: 1)).isEmpty)
+        try expect(!session.run(tables.entering(row, epoch: 1)).isEmpty)
     }
 
     @Test
     func `A base whose entry had no answer is entered once, and another one does not take its number`() throws {
-        #expect(try enter(1, .folder("one")))
-        #expect(try enter(1, .folder("one")))
+        try expect(enter(1, .folder("one")))
+        try expect(enter(1, .folder("one")))
         // This server leads no longer.
-        #expect(try enter(1, .folder("one"), epoch: 0))
-        #expect(try !enter(1, .folder("two")))
-        #expect(try session.run(SQLStatement("SELECT count(*) FROM hearth.bases")).first?.number(0) == 1)
+        try expect(enter(1, .folder("one"), epoch: 0))
+        try expect(!enter(1, .folder("two")))
+        try expectEqual(session.run(SQLStatement("SELECT count(*) FROM hearth.bases")).first?.number(0), 1)
     }
 
     @Test
     func `The last two bases are kept, those replaced lately, and one from which a server starts`() throws {
         try enterThree()
-        #expect(try kept() == [3, 2])
-        #expect(try kept(3_600_000) == [3, 2, 1])
+        try expectEqual(kept(), [3, 2])
+        try expectEqual(kept(3_600_000), [3, 2, 1])
         var figures = MemberState.Figures()
         figures.role = StoreTables.fetchingRole(1, percent: 40)
         try session.run(tables.announcement(figures, version: "1"))
-        #expect(try kept() == [3, 2, 1])
+        try expectEqual(kept(), [3, 2, 1])
         // It has not been seen for long.
         try session.run(SQLStatement("UPDATE hearth.servers SET seen = seen - interval '2 minutes'"))
-        #expect(try kept() == [3, 2])
+        try expectEqual(kept(), [3, 2])
     }
 
     @Test
@@ -184,7 +185,7 @@ struct BaseMakerTests {
         try enterThree()
         try session.run(StoreTables.creation(ofBase: "hearth.base_main_3_8"))
         try session.run(StoreTables.creation(ofBase: "hearth.base_main_4_9"))
-        #expect(try superfluous(for: 1) == ["base_main_1_7", "base_main_3_8"])
+        try expectEqual(superfluous(for: 1), ["base_main_1_7", "base_main_3_8"])
     }
 
     @Test
@@ -192,43 +193,43 @@ struct BaseMakerTests {
         try enterThree()
         let base = try #require(BaseRow(try session.run(tables.lastBase)))
         let statement = tables.superfluousTables(for: Self.firstGroup(3), lastBase: base, keptMilliseconds: 0)
-        #expect(try session.run(statement).count == 3)
+        try expectEqual(session.run(statement).count, 3)
         // A standby that lacks the row has taken over, and another server has made a base with the number.
         try session.run(SQLStatement("DELETE FROM hearth.bases WHERE number = 3"))
-        #expect(try session.run(statement).isEmpty)
-        #expect(try enter(3, .folder("other"), sequence: Self.firstGroup(2)))
-        #expect(try session.run(statement).isEmpty)
+        try expect(session.run(statement).isEmpty)
+        try expect(enter(3, .folder("other"), sequence: Self.firstGroup(2)))
+        try expect(session.run(statement).isEmpty)
     }
 
     @Test
     func `A damaged base is used by nobody, and the next one has another number`() throws {
         try enterThree()
         try session.run(tables.markingDamaged(3))
-        #expect(BaseRow(try session.run(tables.lastBase))?.number == 2)
+        expectEqual(BaseRow(try session.run(tables.lastBase))?.number, 2)
         try session.run(tables.markingDamaged(2))
         try session.run(tables.markingDamaged(2))
-        #expect(try kept() == [1])
-        #expect(try session.run(tables.damagedFolders).map { $0.text(0) } == ["one"])
-        #expect(try session.run(tables.baseCount).first?.number(0) == 3)
-        #expect(try enter(4, .folder("two")))
-        #expect(try kept() == [4, 1])
+        try expectEqual(kept(), [1])
+        try expectEqual(session.run(tables.damagedFolders).map { $0.text(0) }, ["one"])
+        try expectEqual(session.run(tables.baseCount).first?.number(0), 3)
+        try expect(enter(4, .folder("two")))
+        try expectEqual(kept(), [4, 1])
     }
 
     @Test
     func `Another base is due at once if the log does not continue the last one that is sound`() throws {
         let bases = StoreBases(tables, directory: nil, of: .random())
         func isDue() throws -> Bool { try BaseMaker.isDue(bases, bytesMin: 1 << 30, session) }
-        #expect(try enter(1, .folder("one")))
-        #expect(try enter(3, .folder("three")))
-        #expect(try !isDue())
+        try expect(enter(1, .folder("one")))
+        try expect(enter(3, .folder("three")))
+        try expect(!isDue())
         for table in try superfluous(for: Self.firstGroup(3)) {
             try session.run(StoreTables.dropping("hearth." + table))
         }
-        #expect(try !isDue())
+        try expect(!isDue())
         try session.run(tables.markingDamaged(3))
-        #expect(try isDue())
-        #expect(try enter(4, .folder("four")))
-        #expect(try !isDue())
+        try expect(isDue())
+        try expect(enter(4, .folder("four")))
+        try expect(!isDue())
     }
 
     @Test
@@ -236,12 +237,12 @@ struct BaseMakerTests {
     {
         let bases = StoreBases(tables, directory: nil, of: .random())
         func isDue() throws -> Bool { try BaseMaker.isDue(bases, bytesMin: 8_192, session) }
-        #expect(try isDue())
-        #expect(try enter(9, .folder("nine")))
-        #expect(try session.run(tables.logBytes(after: Self.firstGroup(3))).first?.number(0) ?? 0 > 8_192)
-        #expect(try !isDue())
+        try expect(isDue())
+        try expect(enter(9, .folder("nine")))
+        try expect(session.run(tables.logBytes(after: Self.firstGroup(3))).first?.number(0) ?? 0 > 8_192)
+        try expect(!isDue())
         try add(Self.firstGroup(3) + 1, to: 3)
-        #expect(try isDue())
+        try expect(isDue())
     }
 
     @Test
@@ -249,12 +250,12 @@ struct BaseMakerTests {
         func isContinued(_ sequence: UInt64) throws -> Bool {
             try LogPresence.continues(after: LogPlace(sequence: sequence, hash: 0, version: 0), tables, session)
         }
-        #expect(try isContinued(0))
+        try expect(isContinued(0))
         try session.run(StoreTables.dropping(tables.table(0)))
-        #expect(try !isContinued(0))
-        #expect(try !isContinued(Self.firstGroup(1) - 2))
-        #expect(try isContinued(Self.firstGroup(1) - 1))
-        #expect(try isContinued(Self.firstGroup(9)))
+        try expect(!isContinued(0))
+        try expect(!isContinued(Self.firstGroup(1) - 2))
+        try expect(isContinued(Self.firstGroup(1) - 1))
+        try expect(isContinued(Self.firstGroup(9)))
     }
 
     @Test
@@ -265,21 +266,21 @@ struct BaseMakerTests {
                 tables, directory: knowsDirectory ? directory.path : nil, of: StoreIdentity(high: 1, low: 2))
             return try BaseStart(bases: bases, session: session, log: .standardError(level: .error)).unusableReason()
         }
-        #expect(try unusableReason(knowsDirectory: false) == nil)
-        #expect(try enter(1, .folder("one"), sequence: 1))
-        #expect(try unusableReason(knowsDirectory: false) == nil)
+        try expectNil(unusableReason(knowsDirectory: false))
+        try expect(enter(1, .folder("one"), sequence: 1))
+        try expectNil(unusableReason(knowsDirectory: false))
         try session.run(StoreTables.dropping(tables.table(0)))
         // The log does not continue the base any more.
-        #expect(try unusableReason(knowsDirectory: true)?.contains("does not continue any base") == true)
+        try expectEqual(unusableReason(knowsDirectory: true)?.contains("does not continue any base"), true)
         try session.run(
             SQLStatement("UPDATE hearth.bases SET sequence = $1::bigint", [.number(Self.firstGroup(2))]))
-        #expect(try unusableReason(knowsDirectory: false)?.contains("name it with --cluster-bases") == true)
-        #expect(try unusableReason(knowsDirectory: true)?.contains("has no file BASES") == true)
+        try expectEqual(unusableReason(knowsDirectory: false)?.contains("name it with --cluster-bases"), true)
+        try expectEqual(unusableReason(knowsDirectory: true)?.contains("has no file BASES"), true)
         try session.run(StoreTables.creation(ofBase: "hearth.base_main_2_7"))
-        #expect(try enter(2, .table("hearth.base_main_2_7")))
+        try expect(enter(2, .table("hearth.base_main_2_7")))
         try session.run(
             SQLStatement(
                 "UPDATE hearth.bases SET sequence = $1::bigint WHERE number = 2", [.number(Self.firstGroup(3))]))
-        #expect(try unusableReason(knowsDirectory: false) == nil)
+        try expectNil(unusableReason(knowsDirectory: false))
     }
 }

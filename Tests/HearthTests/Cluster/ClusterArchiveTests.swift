@@ -19,16 +19,16 @@ struct ClusterArchiveTests {
 
     private func set(_ node: ClusterNode, _ path: String, _ number: Int) throws {
         let outcome = try HearthBinary.run(["set", "--address", node.address, path, "{\"n\":\(number)}"])
-        #expect(outcome.status == 0, "\(outcome)")
+        expectEqual(outcome.status, 0, "\(outcome)")
     }
 
     private func run(_ arguments: [String], status: Int32 = 0) throws -> String {
         let outcome = try HearthBinary.run(arguments)
-        #expect(outcome.status == status, "\(arguments): \(outcome)")
+        expectEqual(outcome.status, status, "\(arguments): \(outcome)")
         return outcome.output + outcome.errors
     }
 
-    private func expect(_ port: Int, _ path: String, is number: Int, _ log: () -> String) async throws {
+    private func expectNumber(_ port: Int, _ path: String, is number: Int, _ log: () -> String) async throws {
         try await eventually("\(path) is \(number): \(log().suffix(2_000))") {
             try HearthBinary.run(["get", "--address", "127.0.0.1:\(port)", path]).output.contains("\"n\":\(number)}")
         }
@@ -63,41 +63,41 @@ struct ClusterArchiveTests {
     func `Leaders that follow each other write one archive without a gap, and it becomes a cluster again`() async throws
     {
         let (first, second) = try await startedPair()
-        #expect(!second.log.contains("event=archive_opened"))
+        expect(!second.log.contains("event=archive_opened"))
         for number in 5..<10 { try set(first, "c/d\(number)", number) }
         first.kill()
         for number in 10..<15 { try set(second, "c/d\(number)", number) }
         try await expectArchived(by: second)
         try first.start()
         // A leader that ends has the archive complete, and the next one continues it.
-        #expect(second.stop() == 0, "\(second.log.suffix(2_000))")
+        expectEqual(second.stop(), 0, "\(second.log.suffix(2_000))")
         for number in 15..<20 { try set(first, "c/d\(number)", number) }
-        #expect(first.stop() == 0, "\(first.log.suffix(2_000))")
-        #expect(!first.log.contains("event=archive_incomplete"), "\(first.log.suffix(2_000))")
+        expectEqual(first.stop(), 0, "\(first.log.suffix(2_000))")
+        expect(!first.log.contains("event=archive_incomplete"), "\(first.log.suffix(2_000))")
 
-        #expect(try run(["archive", "check", archive]).hasSuffix("no problems\n"))
+        try expect(run(["archive", "check", archive]).hasSuffix("no problems\n"))
         let listing = try listing()
-        #expect((listing["commits"] as? [Any])?.count == 1, "\(listing)")
-        #expect(listing["from"] as? Int == 0, "\(listing)")
+        expectEqual((listing["commits"] as? [Any])?.count, 1, "\(listing)")
+        expect(listing["from"] as? Int == 0, "\(listing)")
         let restored = directory.path(of: "restored")
         _ = try run(["restore", "--from", archive, "--to", restored])
         _ = try run(["check", "--data", restored])
         for number in 0..<20 {
-            #expect(try run(["get", "--data", restored, "c/d\(number)"]).contains("\"n\":\(number)}"))
+            try expect(run(["get", "--data", restored, "c/d\(number)"]).contains("\"n\":\(number)}"))
         }
 
         // Into a database again.
         let other = try PostgreSQLServer()
-        #expect(try run(["migrate", "--from", restored, "--to", other.address]).contains("of the cluster now"))
+        try expect(run(["migrate", "--from", restored, "--to", other.address]).contains("of the cluster now"))
         let node = try ClusterNode(other.address, data: directory.path(of: "other"), arguments: archiving)
         try node.start()
-        try await expect(node.port, "c/d19", is: 19) { node.log }
+        try await expectNumber(node.port, "c/d19", is: 19) { node.log }
         try set(node, "c/d", 20)
         // It is another store: the archive is refused, and nothing waits for it.
-        #expect(node.server?.process.waitForError("event=archive_failing") == true)
-        #expect(node.log.contains("the archive is of another store"), "\(node.log.suffix(2_000))")
-        #expect(node.stop() == 0)
-        #expect(try run(["archive", "check", archive]).hasSuffix("no problems\n"))
+        expectEqual(node.server?.process.waitForError("event=archive_failing"), true)
+        expect(node.log.contains("the archive is of another store"), "\(node.log.suffix(2_000))")
+        expectEqual(node.stop(), 0)
+        try expect(run(["archive", "check", archive]).hasSuffix("no problems\n"))
     }
 
     @Test
@@ -106,18 +106,18 @@ struct ClusterArchiveTests {
         let (first, second) = try await startedPair()
         first.signal(SIGSTOP)
         for number in 5..<10 { try set(second, "c/d\(number)", number) }
-        #expect(second.server?.process.waitForError("event=archive_waiting") == true)
-        #expect(second.metrics.contains("hearth_archive_failing 1\n"))
+        expectEqual(second.server?.process.waitForError("event=archive_waiting"), true)
+        expect(second.metrics.contains("hearth_archive_failing 1\n"))
         first.signal(SIGCONT)
         try await expectArchived(by: second)
         try set(second, "c/d10", 10)
-        for node in [first, second] { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
-        #expect(try run(["archive", "check", archive]).hasSuffix("no problems\n"))
-        #expect((try listing()["commits"] as? [Any])?.count == 1)
+        for node in [first, second] { expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))") }
+        try expect(run(["archive", "check", archive]).hasSuffix("no problems\n"))
+        expectEqual((try listing()["commits"] as? [Any])?.count, 1)
         let restored = directory.path(of: "restored")
         _ = try run(["restore", "--from", archive, "--to", restored])
         for number in 0...10 {
-            #expect(try run(["get", "--data", restored, "c/d\(number)"]).contains("\"n\":\(number)}"))
+            try expect(run(["get", "--data", restored, "c/d\(number)"]).contains("\"n\":\(number)}"))
         }
     }
 
@@ -131,23 +131,23 @@ struct ClusterArchiveTests {
         let replica = try ServerProcess(
             data: directory.path(of: "copy"),
             arguments: ["--follow", source.address, "--follow-read-only", "--archive", archive])
-        try await expect(replica.port, "c/d", is: 2) { replica.process.errors }
+        try await expectNumber(replica.port, "c/d", is: 2) { replica.process.errors }
         try set(first, "c/e", 3)
-        try await expect(replica.port, "c/e", is: 3) { replica.process.errors }
+        try await expectNumber(replica.port, "c/e", is: 3) { replica.process.errors }
         // A server that starts again has its last groups in its runs, and reads those before from the database.
         source.kill()
         try source.start()
         try set(first, "c/f", 4)
-        try await expect(replica.port, "c/f", is: 4) { replica.process.errors }
-        #expect(source.stop() == 0)
+        try await expectNumber(replica.port, "c/f", is: 4) { replica.process.errors }
+        expectEqual(source.stop(), 0)
         try set(first, "c/g", 5)
         try source.start()
-        try await expect(replica.port, "c/g", is: 5) { replica.process.errors }
-        #expect(!replica.process.errors.contains("event=replica_outdated"), "\(replica.process.errors.suffix(2_000))")
-        #expect(replica.stop() == 0)
+        try await expectNumber(replica.port, "c/g", is: 5) { replica.process.errors }
+        expect(!replica.process.errors.contains("event=replica_outdated"), "\(replica.process.errors.suffix(2_000))")
+        expectEqual(replica.stop(), 0)
         let restored = directory.path(of: "restored")
         _ = try run(["restore", "--from", archive, "--to", restored])
-        #expect(try run(["get", "--data", restored, "c/g"]).contains("\"n\":5}"))
-        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        try expect(run(["get", "--data", restored, "c/g"]).contains("\"n\":5}"))
+        for node in nodes { expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))") }
     }
 }

@@ -28,7 +28,7 @@ struct ClusterBasesTests {
         for number in first..<(first + count) {
             let outcome = try HearthBinary.run(
                 ["set", "--address", node.address, "c/d\(number)", "{\"n\":\(number),\"text\":\"\(text)\"}"])
-            #expect(outcome.status == 0, "\(outcome)")
+            expectEqual(outcome.status, 0, "\(outcome)")
         }
     }
 
@@ -36,7 +36,7 @@ struct ClusterBasesTests {
         try HearthBinary.run(["query", "--address", node.address, "c"]).output.split(separator: "\n")
     }
 
-    private func expect(_ node: ClusterNode, has count: Int) async throws {
+    private func expectDocuments(_ node: ClusterNode, has count: Int) async throws {
         try await eventually("\(node.address) has \(count) documents: \(node.log.suffix(2_000))") {
             try documents(node).count == count
         }
@@ -80,9 +80,9 @@ struct ClusterBasesTests {
 
     private func expectSound(_ nodes: [ClusterNode]) throws {
         for node in nodes {
-            #expect(node.stop() == 0, "\(node.log.suffix(2_000))")
+            expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))")
             let check = try HearthBinary.run(["check", "--data", node.data])
-            #expect(check.status == 0, "\(check)")
+            expectEqual(check.status, 0, "\(check)")
         }
     }
 
@@ -106,32 +106,32 @@ struct ClusterBasesTests {
         let second = try #require(nodes.first { $0 !== first })
         try fill(first, from: 0)
         try await waitForBases(1, first)
-        #expect(try tables() == 0)
+        try expectEqual(tables(), 0)
         let base = try lastBase()
-        #expect(base["place"] as? String == "directory", "\(base)")
-        #expect(try folders().contains { base["name"] as? String == "main/\($0)" }, "\(base)")
+        expect(base["place"] as? String == "directory", "\(base)")
+        try expect(folders().contains { base["name"] as? String == "main/\($0)" }, "\(base)")
         let words = try HearthBinary.run(["cluster", "status", "--cluster", database.address]).output
-        #expect(words.contains("in the directory for bases (main/"), "\(words)")
+        expect(words.contains("in the directory for bases (main/"), "\(words)")
 
         second.kill()
         try FileManager.default.removeItem(atPath: second.data)
         try second.start()
-        #expect(second.log.contains("event=base_fetched"), "\(second.log)")
-        try await expect(second, has: 20)
+        expect(second.log.contains("event=base_fetched"), "\(second.log)")
+        try await expectDocuments(second, has: 20)
         try await eventually("both have the directory: \(second.log)") {
             nodes.allSatisfy { $0.metrics.contains("hearth_cluster_base_directory_reachable 1\n") }
         }
-        #expect(first.metrics.contains("hearth_cluster_bases_total"))
+        expect(first.metrics.contains("hearth_cluster_bases_total"))
 
         second.kill()
         try FileManager.default.removeItem(atPath: second.data)
         // It makes no later base, which would not be damaged.
-        #expect(first.stop() == 0, "\(first.log.suffix(2_000))")
+        expectEqual(first.stop(), 0, "\(first.log.suffix(2_000))")
         let last = try lastBase()
         let damaged = try damage(try #require(last["name"] as? String).replacing("main/", with: ""))
         try second.start()
-        #expect(second.log.contains("event=base_damaged") && second.log.contains(damaged), "\(second.log)")
-        try await expect(second, has: 20)
+        expect(second.log.contains("event=base_damaged") && second.log.contains(damaged), "\(second.log)")
+        try await expectDocuments(second, has: 20)
         // The next one does not count the damaged one, and it goes.
         try fill(second, from: 20)
         try await eventually("another base is made: \(second.log.suffix(2_000))") {
@@ -148,49 +148,49 @@ struct ClusterBasesTests {
         let data = directory.path(of: "alone")
         let source = try ServerProcess(data: data)
         let set = try HearthBinary.run(["set", "--address", "127.0.0.1:\(source.port)", "c/d", "{\"n\":1}"])
-        #expect(set.status == 0)
-        #expect(source.stop() == 0)
+        expectEqual(set.status, 0)
+        expectEqual(source.stop(), 0)
         let moved = try HearthBinary.run(
             ["migrate", "--from", data, "--to", database.address, "--cluster-bases", bases])
-        #expect(moved.status == 0, "\(moved)")
+        expectEqual(moved.status, 0, "\(moved)")
     }
 
     @Test
     func `A server waits for a base while the only one is damaged, until the leader has made another`() async throws {
         try migrateDirectory()
-        #expect(try tables() == 0 && folders().count == 1)
+        try expect(tables() == 0 && folders().count == 1)
 
         // A server that does not know the directory says what it lacks.
         let lacking = try HearthBinary.run([
             "serve", "--data", directory.path(of: "lacking"), "--cluster", database.address, "--advertise",
             "127.0.0.1:1", "--port", "0",
         ])
-        #expect(lacking.status == 1 && lacking.errors.contains("name it with --cluster-bases"), "\(lacking)")
+        expect(lacking.status == 1 && lacking.errors.contains("name it with --cluster-bases"), "\(lacking)")
 
         let first = try node("a", shared)
         try first.start()
         _ = try await ClusterNode.leader(of: [first])
-        try await expect(first, has: 1)
+        try await expectDocuments(first, has: 1)
         let damaged = try damage(try #require(folders().first))
         let second = try node("b", shared)
         // It is ready when the leader has made another base.
         try second.start()
-        #expect(second.log.contains("event=base_damaged") && second.log.contains(damaged), "\(second.log)")
-        #expect(second.log.contains("event=base_fetched"), "\(second.log)")
-        try await expect(second, has: 1)
+        expect(second.log.contains("event=base_damaged") && second.log.contains(damaged), "\(second.log)")
+        expect(second.log.contains("event=base_fetched"), "\(second.log)")
+        try await expectDocuments(second, has: 1)
 
         // Back to a directory, from the base in the directory for bases.
         let back = directory.path(of: "back")
         let refused = try HearthBinary.run(["migrate", "--from", database.address, "--to", back])
-        #expect(refused.status == 1 && refused.errors.contains("name it with --cluster-bases"), "\(refused)")
+        expect(refused.status == 1 && refused.errors.contains("name it with --cluster-bases"), "\(refused)")
         let returned = try HearthBinary.run(
             ["migrate", "--from", database.address, "--to", back, "--cluster-bases", bases])
-        #expect(returned.status == 0, "\(returned)")
+        expectEqual(returned.status, 0, "\(returned)")
         for node in [first, second] { _ = node.stop() }
         let target = try ServerProcess(data: back)
-        #expect(
-            try HearthBinary.run(["get", "--address", "127.0.0.1:\(target.port)", "c/d"]).output.contains("\"n\":1}"))
-        #expect(target.stop() == 0)
+        try expect(
+            HearthBinary.run(["get", "--address", "127.0.0.1:\(target.port)", "c/d"]).output.contains("\"n\":1}"))
+        expectEqual(target.stop(), 0)
     }
 
     @Test
@@ -208,8 +208,8 @@ struct ClusterBasesTests {
         try await eventually("the leader reports it: \(first.log.suffix(2_000))") {
             first.log.contains("event=base_failed") && first.log.contains("mount the directory")
         }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: bases) == [])
-        try await expect(first, has: 21)
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: bases), [])
+        try await expectDocuments(first, has: 21)
 
         let second = HearthProcess(
             [
@@ -217,11 +217,11 @@ struct ClusterBasesTests {
                 "--port", "0",
             ] + shared)
         try second.start()
-        #expect(second.waitForError("event=base_waiting"), "\(second.errors)")
-        #expect(second.errors.contains("has no file BASES"), "\(second.errors)")
+        expect(second.waitForError("event=base_waiting"), "\(second.errors)")
+        expect(second.errors.contains("has no file BASES"), "\(second.errors)")
         try FileManager.default.removeItem(atPath: bases)
         try FileManager.default.moveItem(atPath: away, toPath: bases)
-        #expect(second.waitForError("event=base_fetched"), "\(second.errors)")
+        expect(second.waitForError("event=base_fetched"), "\(second.errors)")
         second.signal(SIGTERM)
         second.waitForEnd()
         try await eventually("the leader makes bases again: \(first.log.suffix(2_000))") {
@@ -240,8 +240,8 @@ struct ClusterBasesTests {
         // Who opens it waits for a writer.
         // It takes the place of the mark at once: a server that finds none makes one.
         let mark = bases + "/main/BASES"
-        #expect(mkfifo(bases + "/pipe", 0o600) == 0)
-        #expect(rename(bases + "/pipe", mark) == 0)
+        expectEqual(mkfifo(bases + "/pipe", 0o600), 0)
+        expectEqual(rename(bases + "/pipe", mark), 0)
         try fill(first, from: 20, count: 60)
         let process = try #require(first.server?.process.identifier)
         // One that does not wait ends before so many looks.
@@ -257,8 +257,8 @@ struct ClusterBasesTests {
         }
         let made = count("base_made", first)
         try fill(first, from: 80, count: 5)
-        try await expect(first, has: 85)
-        #expect(count("base_made", first) == made, "\(first.log)")
+        try await expectDocuments(first, has: 85)
+        expectEqual(count("base_made", first), made, "\(first.log)")
         try expectSound([first])
     }
 
@@ -269,12 +269,12 @@ struct ClusterBasesTests {
         _ = try await ClusterNode.leader(of: [first])
         try fill(first, from: 0)
         try await waitForBases(1, first)
-        #expect(try lastBase()["place"] as? String == "database")
+        try expect(lastBase()["place"] as? String == "database")
         // A server with the directory takes over, and uses what is in tables meanwhile.
         let second = try node("b", shared)
         try second.start()
-        #expect(second.log.contains("event=base_fetched"), "\(second.log)")
-        #expect(first.stop() == 0)
+        expect(second.log.contains("event=base_fetched"), "\(second.log)")
+        expectEqual(first.stop(), 0)
         _ = try await ClusterNode.leader(of: [second])
         for round in 1...2 {
             let number = try lastBase()["number"] as? Int ?? 0
@@ -283,20 +283,20 @@ struct ClusterBasesTests {
                 try lastBase()["number"] as? Int ?? 0 > number
             }
         }
-        #expect(try lastBase()["place"] as? String == "directory")
+        try expect(lastBase()["place"] as? String == "directory")
         try await eventually("the tables are dropped") { try tables() == 0 }
         // Another one without the directory cannot start from there; it has its own state, and continues.
         try first.start()
-        #expect(second.stop() == 0)
+        expectEqual(second.stop(), 0)
         _ = try await ClusterNode.leader(of: [first])
         let number = try lastBase()["number"] as? Int ?? 0
         try fill(first, from: 200, count: 80)
         try await eventually("a base is made: \(first.log.suffix(2_000))") {
             try lastBase()["number"] as? Int ?? 0 > number
         }
-        #expect(try lastBase()["place"] as? String == "database")
+        try expect(lastBase()["place"] as? String == "database")
         // What is left in the directory goes when a server that has it makes a base.
-        #expect(try !folders().isEmpty)
+        try expect(!folders().isEmpty)
         try expectSound([first])
     }
 
@@ -340,8 +340,8 @@ struct ClusterBasesTests {
         try await eventually("the table is dropped: \(second.log.suffix(2_000))") {
             second.log.contains("event=log_trimmed") && second.log.contains(table.replacing("hearth.", with: ""))
         }
-        #expect(count("base_making", second) == 0, "\(second.log.suffix(2_000))")
-        try await expect(second, has: written)
+        expectEqual(count("base_making", second), 0, "\(second.log.suffix(2_000))")
+        try await expectDocuments(second, has: written)
         try expectSound([second])
     }
 
@@ -367,7 +367,7 @@ struct ClusterBasesTests {
             try Data([1]).write(to: URL(fileURLWithPath: remains + "/1.run"))
             try FileManager.default.removeItem(atPath: leader.data)
             try leader.start()
-            try await expect(leader, has: written)
+            try await expectDocuments(leader, has: written)
         }
         let leader = try await ClusterNode.leader(of: nodes)
         let number = try lastBase()["number"] as? Int ?? 0
@@ -388,7 +388,7 @@ struct ClusterBasesTests {
         try fill(first, from: 0)
         try await waitForBases(1, first)
         // It makes no later base, which would not be locked.
-        #expect(first.stop() == 0, "\(first.log.suffix(2_000))")
+        expectEqual(first.stop(), 0, "\(first.log.suffix(2_000))")
         let session = try PostgreSQLSession(address: database.address)
         let tables = StoreTables(name: "main", advertised: "test:1")
         let base = try #require(BaseRow(try session.run(tables.lastBase)))
@@ -402,12 +402,12 @@ struct ClusterBasesTests {
         try await eventually("it reads the base: \(second.errors)") { second.errors.contains("event=base_fetching") }
         second.signal(SIGTERM)
         second.waitForEnd()
-        #expect(second.status == -SIGTERM, "\(second.errors)")
+        expectEqual(second.status, -SIGTERM, "\(second.errors)")
         session.close()
         // The next start begins again.
         let third = try node("second", small)
         try third.start()
-        try await expect(third, has: 20)
+        try await expectDocuments(third, has: 20)
         try expectSound([third])
     }
 }

@@ -26,7 +26,7 @@ struct ClusterDatabasesTests {
     /// Servers of the store `main` in the home database, and one in the other database.
     private func nodes(_ count: Int, placing store: String = "b") throws -> [ClusterNode] {
         let placed = try cluster("place", [store, databases.other])
-        #expect(placed.status == 0, "\(placed)")
+        expectEqual(placed.status, 0, "\(placed)")
         return try ClusterNode.several(count, databases.home, in: directory, ["--cluster-stores", "main,\(store)"])
     }
 
@@ -52,7 +52,7 @@ struct ClusterDatabasesTests {
                 try set(writer, project, number).status == 0
             }
             let read = try get(reader, project)
-            #expect(read.contains("\"n\":\(number)}"), "\(project) \(comment): \(read)")
+            expect(read.contains("\"n\":\(number)}"), "\(project) \(comment): \(read)")
         }
     }
 
@@ -101,10 +101,10 @@ struct ClusterDatabasesTests {
 
     private func expectSound(_ nodes: [ClusterNode], _ stores: [String] = ["main", "b"]) throws {
         for node in nodes {
-            #expect(node.stop() == 0, "\(node.log.suffix(2_000))")
+            expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))")
             for store in stores {
                 let check = try HearthBinary.run(["check", "--data", "\(node.data)/STORES/\(store)"])
-                #expect(check.status == 0, "\(check.output) \(check.errors)")
+                expectEqual(check.status, 0, "\(check.output) \(check.errors)")
             }
         }
     }
@@ -119,18 +119,18 @@ struct ClusterDatabasesTests {
         for node in nodes { try node.start() }
         for number in 0..<4 {
             let written = try set(nodes[number % 2], "p\(number)", 1)
-            #expect(written.status == 0, "\(written) \(nodes.map { $0.log.suffix(1_000) })")
+            expectEqual(written.status, 0, "\(written) \(nodes.map { $0.log.suffix(1_000) })")
         }
         let places = try projects()
         let (main, other) = (try #require(places["main"]), try #require(places["b"]))
-        #expect(main.count == 2 && other.count == 2, "\(places)")
+        expect(main.count == 2 && other.count == 2, "\(places)")
         try await expectWritten(main + other, 2, at: nodes, "at first")
-        #expect(try hasLog(of: "b", databases.other) && !hasLog(of: "b", databases.home))
-        #expect(try hasLog(of: "main", databases.home) && !hasLog(of: "main", databases.other))
+        try expect(hasLog(of: "b", databases.other) && !hasLog(of: "b", databases.home))
+        try expect(hasLog(of: "main", databases.home) && !hasLog(of: "main", databases.other))
         let status = try cluster("status")
-        #expect(status.output.contains(", in \(databases.other)\n"), "\(status)")
+        expect(status.output.contains(", in \(databases.other)\n"), "\(status)")
         let info = "hearth_cluster_store_info{store=\"b\",database=\"\(databases.other)\"} 1\n"
-        #expect(nodes[0].metrics.contains(info))
+        expect(nodes[0].metrics.contains(info))
 
         pair.other.stop(SIGQUIT)
         try await expectWritten(main, 3, at: nodes, "while the other database is away")
@@ -140,10 +140,10 @@ struct ClusterDatabasesTests {
             nodes.allSatisfy { $0.log.contains("event=cluster_database_away") }
         }
         try await expectWritten(["q0", "q1"], 3, at: nodes, "although it is new")
-        #expect(try projects()["main"]?.count == 4)
-        #expect(ready(nodes[0]) == 200 && ready(nodes[1]) == 200)
+        try expectEqual(projects()["main"]?.count, 4)
+        expect(ready(nodes[0]) == 200 && ready(nodes[1]) == 200)
         let down = try cluster("status")
-        #expect(
+        expect(
             down.status == 0 && down.output.contains("store b: its database \(databases.other) cannot be reached"),
             "\(down)")
         try pair.other.start()
@@ -156,15 +156,15 @@ struct ClusterDatabasesTests {
         // A server that starts meanwhile knows where its stores lie, and their logs say what they have.
         nodes[1].kill()
         try nodes[1].start()
-        #expect(nodes[1].log.contains("event=cluster_home_away"), "\(nodes[1].log)")
-        #expect(nodes[1].log.contains("event=rules_not_taken"), "\(nodes[1].log)")
+        expect(nodes[1].log.contains("event=cluster_home_away"), "\(nodes[1].log)")
+        expect(nodes[1].log.contains("event=rules_not_taken"), "\(nodes[1].log)")
         try await expectWritten(other, 6, at: [nodes[1], nodes[0]], "at a server that began without the home database")
         try await expectUnavailable(main, at: nodes[1])
         let moved = try run(["move", "(default)", "main"], nodes[0], other[0])
-        #expect(moved.status == 1 && moved.errors.contains("home database"), "\(moved)")
+        expect(moved.status == 1 && moved.errors.contains("home database"), "\(moved)")
         try pair.home.start()
         try await expectWritten(main + other + ["r0", "r1"], 7, at: nodes, "after the home database is back")
-        for (store, names) in places { #expect(try projects()[store]?.filter(names.contains) == names) }
+        for (store, names) in places { try expectEqual(projects()[store]?.filter(names.contains), names) }
         try expectSound(nodes)
     }
 
@@ -176,7 +176,7 @@ struct ClusterDatabasesTests {
         try nodes[0].start()
         for number in 0..<2 {
             let written = try set(nodes[0], "p\(number)", 1)
-            #expect(written.status == 0, "\(written) \(nodes[0].log.suffix(1_000))")
+            expectEqual(written.status, 0, "\(written) \(nodes[0].log.suffix(1_000))")
         }
         let places = try projects()
         let (main, other) = (try #require(places["main"]), try #require(places["b"]))
@@ -185,8 +185,8 @@ struct ClusterDatabasesTests {
         try nodes[1].start()
         try await expectWritten(main, 2, at: [nodes[1]], "at a server without the other store")
         try await expectUnavailable(other, at: nodes[1])
-        #expect(ready(nodes[1]) == 200)
-        #expect(nodes[1].metrics.contains("hearth_cluster_leads{store=\"b\"} 0\n"))
+        expectEqual(ready(nodes[1]), 200)
+        expect(nodes[1].metrics.contains("hearth_cluster_leads{store=\"b\"} 0\n"))
         try pair.other.start()
         try await expectWritten(other, 3, at: [nodes[1], nodes[0]], "after the database is back")
         nodes[0].kill()
@@ -202,7 +202,7 @@ struct ClusterDatabasesTests {
         for node in nodes { try node.start() }
         for number in 0..<2 {
             let written = try set(nodes[0], "p\(number)", 1)
-            #expect(written.status == 0, "\(written) \(nodes.map { $0.log.suffix(1_000) })")
+            expectEqual(written.status, 0, "\(written) \(nodes.map { $0.log.suffix(1_000) })")
         }
         let places = try projects()
         let (main, other) = (try #require(places["main"]), try #require(places["b"]))
@@ -214,7 +214,7 @@ struct ClusterDatabasesTests {
         }
         for node in nodes { try await expectUnavailable(other, at: node) }
         let begun = try run(["move", "(default)", "b", "--no-wait"], nodes[0], main[0])
-        #expect(begun.status == 0, "\(begun)")
+        expectEqual(begun.status, 0, "\(begun)")
         try await eventually("the move waits: \(nodes.map { $0.log.suffix(2_000) })") {
             let moves = try sql(databases.home) { StoreTables.moveRows(try $0.run(StoreTables.moves)) }
             return moves.first?.note == "the database of the store b cannot be reached"
@@ -236,17 +236,17 @@ struct ClusterDatabasesTests {
     func `A database that moves while the home database is lost is served by the store that has it by its log`()
         async throws
     {
-        for store in ["b", "c"] { #expect(try cluster("place", [store, databases.other]).status == 0) }
+        for store in ["b", "c"] { try expectEqual(cluster("place", [store, databases.other]).status, 0) }
         let nodes = try ClusterNode.several(2, databases.home, in: directory, ["--cluster-stores", "main,b,c"])
         for node in nodes { try node.start() }
         for number in 0..<3 {
             let written = try set(nodes[0], "p\(number)", 1)
-            #expect(written.status == 0, "\(written) \(nodes.map { $0.log.suffix(1_000) })")
+            expectEqual(written.status, 0, "\(written) \(nodes.map { $0.log.suffix(1_000) })")
         }
         let moved = try #require(try projects()["b"]?.first)
         let (name, server) = ("projects/\(moved)/databases/(default)", nodes[0])
         let begun = try run(["move", "(default)", "c", "--no-wait"], server, moved)
-        #expect(begun.status == 0, "\(begun)")
+        expectEqual(begun.status, 0, "\(begun)")
         func moveRow(_ session: PostgreSQLSession) throws -> DatabaseMoveRow? {
             StoreTables.moveRows(try session.run(StoreTables.row(of: name))).first
         }
@@ -278,14 +278,14 @@ struct ClusterDatabasesTests {
         try nodes[0].start()
         for number in 0..<2 {
             let written = try set(nodes[0], "p\(number)", 1)
-            #expect(written.status == 0, "\(written) \(nodes[0].log.suffix(1_000))")
+            expectEqual(written.status, 0, "\(written) \(nodes[0].log.suffix(1_000))")
         }
-        #expect(nodes[0].leads("main") && nodes[0].leads("z"))
+        expect(nodes[0].leads("main") && nodes[0].leads("z"))
         try nodes[1].start()
         try await eventually("each server leads one store: \(nodes.map { $0.log.suffix(1_000) })") {
             nodes[1].leads("z") && nodes[0].leads("main")
         }
-        #expect(nodes[0].log.contains("event=cluster_store_handed_over"))
+        expect(nodes[0].log.contains("event=cluster_store_handed_over"))
         try await expectWritten(["p0", "p1"], 2, at: nodes, "after the store was handed over")
         try expectSound(nodes, ["main", "z"])
     }
@@ -297,8 +297,8 @@ struct ClusterDatabasesTests {
         location: SourceLocation = #_sourceLocation
     ) throws {
         let outcome = try cluster("place", words, home: home)
-        #expect(outcome.status == status && outcome.errors.contains(text), "\(outcome)", sourceLocation: location)
-        #expect(!(outcome.errors + outcome.output).contains("geheim"), sourceLocation: location)
+        expect(outcome.status == status && outcome.errors.contains(text), "\(outcome)", sourceLocation: location)
+        expect(!(outcome.errors + outcome.output).contains("geheim"), sourceLocation: location)
     }
 
     @Test
@@ -312,18 +312,18 @@ struct ClusterDatabasesTests {
         try expectRefused(["b", "postgresql://hearth:geheim@[::1/x"], "not one of PostgreSQL", status: 2)
         try expectRefused(["B!", other], "lower-case letters", status: 2)
         try expectRefused(["b", home + "?application_name=x"], "is the home database by another address")
-        for _ in 0..<2 { #expect(try cluster("place", ["b", other]).status == 0) }
+        for _ in 0..<2 { try expectEqual(cluster("place", ["b", other]).status, 0) }
         let again = other + "?connect_timeout=3"
         try expectRefused(["c", again], "name it by that address")
-        #expect(try cluster("place", ["b", again]).status == 0)
-        #expect(try cluster("place", ["c", again]).status == 0)
-        #expect(try cluster("place", ["b", other]).status == 0)
-        #expect(try sql(home) { try StorePlace.all($0).map(\.address) } == [other, other])
+        try expectEqual(cluster("place", ["b", again]).status, 0)
+        try expectEqual(cluster("place", ["c", again]).status, 0)
+        try expectEqual(cluster("place", ["b", other]).status, 0)
+        try expectEqual(sql(home) { try StorePlace.all($0).map(\.address) }, [other, other])
         try expectRefused(["b", foreign.other], "is another database")
 
         try expectRefused(["d", foreign.other], "is not its home database", home: other)
         try expectRefused(["d", other], "has stores of another cluster", home: foreign.home)
-        #expect(try cluster("place", ["d", foreign.other], home: foreign.home).status == 0)
+        try expectEqual(cluster("place", ["d", foreign.other], home: foreign.home).status, 0)
         try expectRefused(["e", foreign.home], "is the home database of another cluster")
         let lying = StoreTables(name: "main", advertised: "")
         _ = try sql(home) { try $0.run(lying.adoption(.random(), timeline: 1, ceiling: 0)) }
@@ -331,10 +331,10 @@ struct ClusterDatabasesTests {
 
         let migrated = try HearthBinary.run(
             ["migrate", "--from", home, "--to", directory.path(of: "copy"), "--cluster-store", "b"])
-        #expect(migrated.status == 1 && migrated.errors.contains(other), "\(migrated)")
+        expect(migrated.status == 1 && migrated.errors.contains(other), "\(migrated)")
         let restored = try cluster("restored")
-        #expect(restored.output.contains("store b: lies in \(other), and is not touched"), "\(restored)")
-        #expect(restored.output.contains("store main: a new time line begins"), "\(restored)")
+        expect(restored.output.contains("store b: lies in \(other), and is not touched"), "\(restored)")
+        expect(restored.output.contains("store main: a new time line begins"), "\(restored)")
     }
 
     @Test
@@ -346,10 +346,10 @@ struct ClusterDatabasesTests {
         }
         for (store, isTaken) in [("b", true), ("c", false)] {
             let placed = try cluster("place", [store, databases.other])
-            #expect(placed.status == 0, "\(placed)")
-            #expect(placed.output.contains("those in \(databases.other) do not") != isTaken, "\(placed)")
+            expectEqual(placed.status, 0, "\(placed)")
+            expect(placed.output.contains("those in \(databases.other) do not") != isTaken, "\(placed)")
             let rules = try sql(databases.home) { try $0.run(RulesTable.texts(after: 0, withLast: true)) }
-            #expect(rules.count == 1 && rules.first?.number(0) == 3 && rules.first?.text(1) == text)
+            expect(rules.count == 1 && rules.first?.number(0) == 3 && rules.first?.text(1) == text)
         }
     }
 
@@ -362,25 +362,25 @@ struct ClusterDatabasesTests {
                 ["serve", "--data", directory.path(of: data), "--cluster", address, "--advertise", "127.0.0.1:1"]
                     + ["--port", "0"] + flags)
         }
-        #expect(try cluster("place", ["b", databases.other]).status == 0)
+        try expectEqual(cluster("place", ["b", databases.other]).status, 0)
         let wrong = try serve(databases.other, ["--cluster-stores", "b"])
-        #expect(wrong.status == 1 && wrong.errors.contains("is not its home database"), "\(wrong)")
+        expect(wrong.status == 1 && wrong.errors.contains("is not its home database"), "\(wrong)")
         let single = try serve(databases.home, ["--cluster-store", "b"])
-        #expect(single.status == 1 && single.errors.contains("lies in another database"), "\(single)")
+        expect(single.status == 1 && single.errors.contains("lies in another database"), "\(single)")
         // The database was lost, and made again without its stores.
         _ = try sql(databases.other) { session in
             try session.run(SQLStatement(script: "DELETE FROM hearth.stores"))
         }
         let lost = try serve(databases.home, ["--cluster-stores", "b"])
-        #expect(lost.status == 1 && lost.errors.contains("has no store b"), "\(lost)")
+        expect(lost.status == 1 && lost.errors.contains("has no store b"), "\(lost)")
         let tables = StoreTables(name: "b", advertised: "")
         _ = try sql(databases.other) { try $0.run(tables.adoption(.random(), timeline: 1, ceiling: 0)) }
         let another = try serve(databases.home, ["--cluster-stores", "b"])
-        #expect(another.status == 1 && another.errors.contains("has another store b"), "\(another)")
+        expect(another.status == 1 && another.errors.contains("has another store b"), "\(another)")
         _ = try sql(databases.other) { session in
             try session.run(SQLStatement(script: "UPDATE hearth.identity SET low = low + 1"))
         }
         let replaced = try serve(databases.home, ["--cluster-stores", "b"])
-        #expect(replaced.status == 1 && replaced.errors.contains("is another database"), "\(replaced)")
+        expect(replaced.status == 1 && replaced.errors.contains("is another database"), "\(replaced)")
     }
 }

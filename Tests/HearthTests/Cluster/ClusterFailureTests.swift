@@ -47,9 +47,9 @@ struct ClusterFailureTests {
         try await cluster.expectNothingLost()
         try await expectNoAnomaly(clients)
         for node in nodes {
-            #expect(node.stop() == 0, "\(node.log.suffix(2_000))")
+            expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))")
             let check = try HearthBinary.run(["check", "--data", node.data])
-            #expect(check.status == 0, "\(check.output) \(check.errors)")
+            expectEqual(check.status, 0, "\(check.output) \(check.errors)")
         }
     }
 

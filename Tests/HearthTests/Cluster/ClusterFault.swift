@@ -104,7 +104,7 @@ final class FailingCluster {
             try await expectProgress()
             try leader.start()
         case .leaderStops:
-            #expect(leader.stop() == 0)
+            expectEqual(leader.stop(), 0)
             try await expectProgress()
             try leader.start()
         case .leaderStandsStill:
@@ -222,7 +222,7 @@ final class FailingCluster {
     /// Everything acknowledged is at every server, and both documents of each commit or none.
     func expectNothingLost() async throws {
         let acknowledged = Set(writer.numbers)
-        #expect(acknowledged.count == writer.numbers.count)
+        expectEqual(acknowledged.count, writer.numbers.count)
         // A commit whose reply was lost may come late.
         try await eventually("all servers have the same: \(nodes.map { $0.log.suffix(1_000) })") {
             let first = try writer.numbers("left", at: nodes[0])

@@ -27,7 +27,7 @@ struct ClusterMoveTests {
     private func start(isElsewhere: Bool = false, _ stores: String = "main,b") async throws -> [ClusterNode] {
         if isElsewhere {
             let placed = try HearthBinary.run(["cluster", "place", "b", databases.other, "--cluster", databases.home])
-            #expect(placed.status == 0, "\(placed)")
+            expectEqual(placed.status, 0, "\(placed)")
         }
         let nodes = try ClusterNode.several(2, databases.home, in: directory, ["--cluster-stores", stores])
         for node in nodes { try node.start() }
@@ -126,11 +126,11 @@ struct ClusterMoveTests {
             }
             listener.stop()
             await tasks[2].value
-            #expect(listener.problems.isEmpty, "\(listener.problems.prefix(3))")
+            expect(listener.problems.isEmpty, "\(listener.problems.prefix(3))")
             let history = try await clients.history(finalAt: 0)
             await clients.close()
             let anomalies = ListAppendCheck.anomalies(of: history, isStrict: false)
-            #expect(anomalies.isEmpty, "\(anomalies.prefix(3))")
+            expect(anomalies.isEmpty, "\(anomalies.prefix(3))")
         }
     }
 
@@ -140,10 +140,10 @@ struct ClusterMoveTests {
 
     private func expectSound(_ nodes: [ClusterNode]) throws {
         for node in nodes {
-            #expect(node.stop() == 0, "\(node.log.suffix(2_000))")
+            expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))")
             for store in ["main", "b"] {
                 let check = try HearthBinary.run(["check", "--data", "\(node.data)/STORES/\(store)"])
-                #expect(check.status == 0, "\(check.output) \(check.errors)")
+                expectEqual(check.status, 0, "\(check.output) \(check.errors)")
             }
         }
     }
@@ -159,24 +159,24 @@ struct ClusterMoveTests {
         let source = try row().row.store
         let target = source == "main" ? "b" : "main"
         let moved = try move(to: target, nodes[1], ["--json"])
-        #expect(moved.status == 0 && moved.output.contains("\"store\":\"\(target)\""), "\(moved) \(logs(nodes))")
-        #expect(try row().row.store == target)
+        expect(moved.status == 0 && moved.output.contains("\"store\":\"\(target)\""), "\(moved) \(logs(nodes))")
+        try expectEqual(row().row.store, target)
         try await load.expectProgress("\(logs(nodes))")
         let again = try move(to: target, nodes[0])
-        #expect(again.status == 0 && again.output.contains("is in the store \(target)"), "\(again)")
+        expect(again.status == 0 && again.output.contains("is in the store \(target)"), "\(again)")
         let unknown = try move(to: "nowhere", nodes[0])
-        #expect(unknown.status == 1 && unknown.errors.contains("no store nowhere"), "\(unknown)")
+        expect(unknown.status == 1 && unknown.errors.contains("no store nowhere"), "\(unknown)")
         let back = try move(to: source, nodes[0])
-        #expect(back.status == 0, "\(back) \(logs(nodes))")
-        #expect(try row().row.store == source)
+        expectEqual(back.status, 0, "\(back) \(logs(nodes))")
+        try expectEqual(row().row.store, source)
         try await load.expectProgress("\(logs(nodes))")
         try await load.expectNothingLost()
-        #expect(nodes.contains { $0.metrics.contains("hearth_moves_completed_total{store=\"\(source)\"} 1\n") })
+        expect(nodes.contains { $0.metrics.contains("hearth_moves_completed_total{store=\"\(source)\"} 1\n") })
         let pauses = nodes.flatMap { $0.log.split(separator: "\n") }.filter { $0.contains("event=database_moved ") }
-        #expect(pauses.count == 2, "\(logs(nodes))")
+        expectEqual(pauses.count, 2, "\(logs(nodes))")
         print("moves: \(pauses)")
         let listed = try HearthBinary.run(["databases", "list", "--address", nodes[0].address])
-        #expect(listed.output.split(separator: "\n").count == 1, "\(listed)")
+        expectEqual(listed.output.split(separator: "\n").count, 1, "\(listed)")
         try expectSound(nodes)
     }
 
@@ -206,7 +206,7 @@ struct ClusterMoveTests {
         let load = try Load(nodes)
         try await load.expectProgress("\(logs(nodes))")
         let begun = try move(to: target, other, ["--no-wait"])
-        #expect(begun.status == 0, "\(begun)")
+        expectEqual(begun.status, 0, "\(begun)")
         let waitsForRelease = moment == .sourceReleases || moment == .targetReceivesTheRest
         try query { session in
             var looks = 0
@@ -240,7 +240,7 @@ struct ClusterMoveTests {
 
     /// Takes the table of databases back to before some moves.
     private func restore(_ store: String, movesBack: Int, _ nodes: [ClusterNode]) throws {
-        for node in nodes { #expect(node.stop() == 0) }
+        for node in nodes { expectEqual(node.stop(), 0) }
         try query { session in
             let restored = "UPDATE hearth.databases SET store = $1::text, generation = generation - $2::bigint"
             try session.run(SQLStatement(restored, [.text(store), .number(UInt64(movesBack))]))
@@ -254,12 +254,12 @@ struct ClusterMoveTests {
         try await expectCommit(1, nodes)
         let source = try row().row.store
         let target = source == "main" ? "b" : "main"
-        for store in [target, source] { #expect(try move(to: store, nodes[0]).status == 0) }
+        for store in [target, source] { try expectEqual(move(to: store, nodes[0]).status, 0) }
         try restore(source, movesBack: 2, nodes)
         try await expectCommit(2, nodes)
         let moved = try move(to: target, nodes[0])
-        #expect(moved.status == 0, "\(moved) \(logs(nodes))")
-        #expect(try row().row.store == target)
+        expectEqual(moved.status, 0, "\(moved) \(logs(nodes))")
+        try expectEqual(row().row.store, target)
         try await expectCommit(3, nodes)
         try expectSound(nodes)
     }
@@ -272,7 +272,7 @@ struct ClusterMoveTests {
         try await expectCommit(1, nodes)
         let source = try row().row.store
         let others = ["main", "b", "c"].filter { $0 != source }
-        #expect(try move(to: others[0], nodes[0]).status == 0)
+        try expectEqual(move(to: others[0], nodes[0]).status, 0)
         // The copy in the source lacks it.
         try await expectCommit(2, nodes)
         try restore(source, movesBack: 1, nodes)
@@ -284,13 +284,13 @@ struct ClusterMoveTests {
                     [.text(others[1])]))
         }
         try await eventually("the move is given up: \(logs(nodes))") { try row().row.movingTo == nil }
-        #expect(try row().row.store == source, "\(logs(nodes))")
-        #expect(try row().note.contains("the store \(others[0]) has got the database"), "\(logs(nodes))")
+        try expectEqual(row().row.store, source, "\(logs(nodes))")
+        try expect(row().note.contains("the store \(others[0]) has got the database"), "\(logs(nodes))")
         let moved = try move(to: others[0], nodes[0])
-        #expect(moved.status == 0, "\(moved) \(logs(nodes))")
+        expectEqual(moved.status, 0, "\(moved) \(logs(nodes))")
         try await expectCommit(3, nodes)
         let found = try HearthBinary.run(["export", "--all", "--address", nodes[1].address, "--quiet"]).output
-        #expect(found.split(separator: "\n").count == 6, "\(found)")
+        expectEqual(found.split(separator: "\n").count, 6, "\(found)")
         try expectSound(nodes)
     }
 
@@ -300,21 +300,21 @@ struct ClusterMoveTests {
         try await expectCommit(1, nodes)
         let source = try row().row.store
         let target = source == "main" ? "b" : "main"
-        #expect(try move(to: target, nodes[0]).status == 0)
+        try expectEqual(move(to: target, nodes[0]).status, 0)
         try await expectCommit(2, nodes)
         try restore(source, movesBack: 1, nodes)
         try await expectCommit(3, nodes)
         // The command given again puts the row right.
         let again = try move(to: target, nodes[0])
-        #expect(again.status == 0, "\(again) \(logs(nodes))")
-        #expect(try row().row.store == target)
+        expectEqual(again.status, 0, "\(again) \(logs(nodes))")
+        try expectEqual(row().row.store, target)
         try await expectCommit(4, nodes)
         try expectSound(nodes)
     }
 
     /// Changes the row of the database, while no server runs.
     private func change(_ assignments: String, _ nodes: [ClusterNode]) throws {
-        for node in nodes { #expect(node.stop() == 0) }
+        for node in nodes { expectEqual(node.stop(), 0) }
         _ = try query { try $0.run(SQLStatement(script: "UPDATE hearth.databases SET \(assignments)")) }
         for node in nodes { try node.start() }
     }
@@ -323,9 +323,9 @@ struct ClusterMoveTests {
     private func expectGivenUp(_ reason: String, _ nodes: [ClusterNode]) async throws {
         try await eventually("the move is given up: \(logs(nodes))") { try row().row.movingTo == nil }
         let note = try row().note
-        #expect(note.contains(reason), "\(note)")
+        expect(note.contains(reason), "\(note)")
         let driven = nodes.reduce(0) { $0 + $1.log.components(separatedBy: "event=database_move_driven").count - 1 }
-        #expect(driven <= nodes.count, "\(logs(nodes))")
+        expect(driven <= nodes.count, "\(logs(nodes))")
     }
 
     @Test
@@ -339,8 +339,8 @@ struct ClusterMoveTests {
         try await expectCommit(2, nodes)
         try change("moving_to = '\(source)', generation = generation + 1", nodes)
         try await expectGivenUp("the store \(source) has the database by another way", nodes)
-        #expect(try row().row.store == target)
-        #expect(nodes.contains { $0.log.contains("event=database_twice") }, "\(logs(nodes))")
+        try expectEqual(row().row.store, target)
+        expect(nodes.contains { $0.log.contains("event=database_twice") }, "\(logs(nodes))")
         try await expectCommit(3, nodes)
         try expectSound(nodes)
     }
@@ -351,13 +351,13 @@ struct ClusterMoveTests {
         try await expectCommit(1, nodes)
         let source = try row().row.store
         let target = source == "main" ? "b" : "main"
-        for store in [target, source] { #expect(try move(to: store, nodes[0]).status == 0) }
+        for store in [target, source] { try expectEqual(move(to: store, nodes[0]).status, 0) }
         // The table was restored to before both, and a move has the number of the first.
         try change("generation = 1, moving_to = '\(target)'", nodes)
         try await expectGivenUp("the store \(target) knows of a later move", nodes)
         try await expectCommit(2, nodes)
         let moved = try move(to: target, nodes[0])
-        #expect(moved.status == 0, "\(moved) \(logs(nodes))")
+        expectEqual(moved.status, 0, "\(moved) \(logs(nodes))")
         try await expectCommit(3, nodes)
         try expectSound(nodes)
     }
@@ -374,12 +374,12 @@ struct ClusterMoveTests {
         defer { session.close() }
         // Commits of the source wait.
         try session.run(SQLStatement(script: "BEGIN; LOCK TABLE hearth.log_\(source)_0 IN SHARE MODE"))
-        #expect(try move(to: target, other, ["--no-wait"]).status == 0)
+        try expectEqual(move(to: target, other, ["--no-wait"]).status, 0)
         let waiting = SQLStatement("SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'RowExclusiveLock'")
         try await eventually("the release waits: \(logs(nodes))") {
             try row().row.isReleasing && query { try $0.run(waiting).first?.number(0) ?? 0 } > 0
         }
-        #expect(victim.stop() == 0, "\(victim.log.suffix(2_000))")
+        expectEqual(victim.stop(), 0, "\(victim.log.suffix(2_000))")
         try session.run(SQLStatement(script: "COMMIT"))
         try victim.start()
         try await eventually("the move comes to its end: \(logs(nodes))") { try row().row.store == target }
@@ -398,16 +398,16 @@ struct ClusterMoveTests {
         let source = try row().row.store
         let target = source == "main" ? "b" : "main"
         let begun = try move(to: target, nodes[0], ["--no-wait"])
-        #expect(begun.status == 0, "\(begun) \(logs(nodes))")
+        expectEqual(begun.status, 0, "\(begun) \(logs(nodes))")
         let status = try HearthBinary.run(["cluster", "status", "--cluster", databases.home])
-        #expect(status.status == 0, "\(status)")
+        expectEqual(status.status, 0, "\(status)")
         let given = try move(to: source, nodes[1])
         let row = try row().row
         // It was given up, or had come to its end before.
         if given.status == 0 {
-            #expect(row.store == source && row.movingTo == nil, "\(row)")
+            expect(row.store == source && row.movingTo == nil, "\(row)")
         } else {
-            #expect(given.errors.contains("already"), "\(given)")
+            expect(given.errors.contains("already"), "\(given)")
         }
         try await client.commit(try ClusterWriter.writes(of: 2, in: name))
         await client.close()

@@ -29,7 +29,7 @@ struct ClusterRevocationsTests {
         SignedInUsers.status(token, port: node.port, host: node.host)
     }
 
-    private func expect(_ wanted: Int, _ token: String, at nodes: [ClusterNode], _ comment: String) async throws {
+    private func expectStatus(_ wanted: Int, _ token: String, at nodes: [ClusterNode], _ comment: String) async throws {
         for node in nodes {
             try await eventually("\(node.data) replies \(wanted) \(comment): \(node.log.suffix(2_000))") {
                 status(token, at: node) == wanted
@@ -41,7 +41,7 @@ struct ClusterRevocationsTests {
     /// leader.
     private func expectRefused(_ token: String, at node: ClusterNode) {
         let status = status(token, at: node)
-        #expect(status == 401 || status == 503, "\(String(describing: status)) \(node.log.suffix(4_000))")
+        expect(status == 401 || status == 503, "\(String(describing: status)) \(node.log.suffix(4_000))")
     }
 
     private func revoke(_ uid: String, _ flags: String...) throws -> HearthBinary.Outcome {
@@ -66,36 +66,36 @@ struct ClusterRevocationsTests {
         let (ada, eve, bob) = (try token("ada"), try token("eve"), try token("bob"))
         let nodes = [try node("a"), try node("b")]
         for node in nodes { try start(node) }
-        for token in [ada, eve, bob] { try await expect(404, token, at: nodes, "at first") }
+        for token in [ada, eve, bob] { try await expectStatus(404, token, at: nodes, "at first") }
         let revoked = try revoke("ada", "--data", nodes[0].data)
-        #expect(revoked.status == 0 && revoked.output.contains("at all servers of the cluster"), "\(revoked)")
-        #expect(try await nodes[0].statusOfOpenStore { status(ada, at: nodes[0]) } == 401)
-        try await expect(401, ada, at: nodes, "to a user who is revoked")
+        expect(revoked.status == 0 && revoked.output.contains("at all servers of the cluster"), "\(revoked)")
+        try await expectEqual(nodes[0].statusOfOpenStore { status(ada, at: nodes[0]) }, 401)
+        try await expectStatus(401, ada, at: nodes, "to a user who is revoked")
         try await eventually("the log says it: \(nodes[1].log)") {
             nodes[1].log.contains("event=revocations_taken users=1")
         }
         // Without a server.
         let direct = try revoke("eve", "--cluster", database.address)
-        #expect(direct.status == 0 && direct.output.contains("at all servers of the cluster"), "\(direct)")
-        try await expect(401, eve, at: nodes, "to a user who is revoked in the database")
+        expect(direct.status == 0 && direct.output.contains("at all servers of the cluster"), "\(direct)")
+        try await expectStatus(401, eve, at: nodes, "to a user who is revoked in the database")
         let late = try node("late")
         try start(late)
         for token in [ada, eve] {
-            #expect(try await late.statusOfOpenStore { status(token, at: late) } == 401)
+            try await expectEqual(late.statusOfOpenStore { status(token, at: late) }, 401)
         }
-        try await expect(404, bob, at: nodes + [late], "to another user")
-        #expect(late.stop() == 0)
+        try await expectStatus(404, bob, at: nodes + [late], "to another user")
+        expectEqual(late.stop(), 0)
 
         // A server that does not run takes no order.
         let offline = try revoke("bob", "--data", late.data)
-        #expect(offline.status == 1 && offline.errors.contains("--cluster"), "\(offline)")
-        #expect(try usersInDatabase() == 2)
+        expect(offline.status == 1 && offline.errors.contains("--cluster"), "\(offline)")
+        try expectEqual(usersInDatabase(), 2)
         let named = try revoke("bob", "--data", late.data, "--cluster", database.address)
-        #expect(named.status == 0, "\(named)")
-        try await expect(401, bob, at: nodes, "to a user who is revoked with a directory that no server uses")
+        expectEqual(named.status, 0, "\(named)")
+        try await expectStatus(401, bob, at: nodes, "to a user who is revoked with a directory that no server uses")
         let nowhere = try revoke("bob", "--cluster", database.address(of: "template1"))
-        #expect(nowhere.status == 1 && nowhere.errors.contains("is not the home database"), "\(nowhere)")
-        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        expect(nowhere.status == 1 && nowhere.errors.contains("is not the home database"), "\(nowhere)")
+        for node in nodes { expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))") }
     }
 
     @Test
@@ -107,16 +107,16 @@ struct ClusterRevocationsTests {
         let session = try #require(
             client.request("POST", "/console/session", body: "", headers: ["Authorization: Bearer \(key)"]))
         let token = try #require(JSONValue.read(Array(session.body.utf8))["token"]?.text, "\(session)")
-        #expect(token.hasPrefix("hearthat_"))
-        try await expect(404, token, at: nodes, "to an access token")
-        try await expect(401, token + "x", at: nodes, "to a wrong one")
-        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        expect(token.hasPrefix("hearthat_"))
+        try await expectStatus(404, token, at: nodes, "to an access token")
+        try await expectStatus(401, token + "x", at: nodes, "to a wrong one")
+        for node in nodes { expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))") }
         // The copy in the directory is the same, and a new secret voids the tokens.
         try sql("DELETE FROM hearth.secrets")
         for node in nodes { try start(node) }
-        try await expect(401, token, at: nodes, "to an access token with the secret of before")
-        try await expect(404, key, at: nodes, "to the key")
-        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        try await expectStatus(401, token, at: nodes, "to an access token with the secret of before")
+        try await expectStatus(404, key, at: nodes, "to the key")
+        for node in nodes { expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))") }
     }
 
     @Test
@@ -125,21 +125,21 @@ struct ClusterRevocationsTests {
         let (ada, eve) = (try token("ada"), try token("eve"))
         let nodes = [try node("a"), try node("b")]
         for node in nodes { try start(node) }
-        try await expect(404, eve, at: nodes, "at first")
-        #expect(try revoke("ada", "--data", nodes[0].data).status == 0)
-        try await expect(401, ada, at: nodes, "to a user who is revoked")
+        try await expectStatus(404, eve, at: nodes, "at first")
+        try expectEqual(revoke("ada", "--data", nodes[0].data).status, 0)
+        try await expectStatus(401, ada, at: nodes, "to a user who is revoked")
 
         database.stop(SIGQUIT)
         for node in nodes { expectRefused(ada, at: node) }
         let away = try revoke("eve", "--data", nodes[0].data)
-        #expect(away.status == 1 && away.errors.contains("at this server only"), "\(away)")
+        expect(away.status == 1 && away.errors.contains("at this server only"), "\(away)")
         expectRefused(eve, at: nodes[0])
         try await eventually("it says that it does not learn more: \(nodes[1].log.suffix(2_000))") {
             nodes[1].log.contains("event=revocations_not_taken")
         }
         try database.start()
-        try await expect(401, eve, at: nodes, "after the database is back")
-        #expect(try usersInDatabase() == 2)
+        try await expectStatus(401, eve, at: nodes, "after the database is back")
+        try expectEqual(usersInDatabase(), 2)
 
         // A state without them, as after a restore, under servers that run.
         try sql("DELETE FROM hearth.revocations; UPDATE hearth.revocations_turn SET number = 0")
@@ -149,16 +149,16 @@ struct ClusterRevocationsTests {
             try usersInDatabase() == 2
         }
         // The same under servers that start afterwards: one that has them, and one whose disk is lost.
-        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        for node in nodes { expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))") }
         try sql("DROP TABLE hearth.revocations, hearth.revocations_turn")
         try FileManager.default.removeItem(atPath: nodes[1].data)
         for node in nodes {
             try start(node)
             for token in [ada, eve] {
-                #expect(try await node.statusOfOpenStore { status(token, at: node) } == 401)
+                try await expectEqual(node.statusOfOpenStore { status(token, at: node) }, 401)
             }
         }
-        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        for node in nodes { expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))") }
     }
 
     @Test
@@ -166,22 +166,22 @@ struct ClusterRevocationsTests {
         let data = directory.path(of: "alone")
         let source = try ServerProcess(data: data)
         // A server that knows no users keeps it for those that do.
-        #expect(try revoke("ada", "--data", data).status == 0)
-        #expect(source.stop() == 0)
-        #expect(try revoke("eve", "--data", data).status == 0)
+        try expectEqual(revoke("ada", "--data", data).status, 0)
+        expectEqual(source.stop(), 0)
+        try expectEqual(revoke("eve", "--data", data).status, 0)
         let moved = try HearthBinary.run(["migrate", "--from", data, "--to", database.address])
-        #expect(moved.status == 0, "\(moved)")
+        expectEqual(moved.status, 0, "\(moved)")
         let (ada, eve, bob) = (try token("ada"), try token("eve"), try token("bob"))
         let node = try node("a")
         try start(node)
         for token in [ada, eve] {
-            #expect(try await node.statusOfOpenStore { status(token, at: node) } == 401)
+            try await expectEqual(node.statusOfOpenStore { status(token, at: node) }, 401)
         }
-        try await expect(404, bob, at: [node], "to another user")
-        #expect(try revoke("bob", "--data", node.data).status == 0)
+        try await expectStatus(404, bob, at: [node], "to another user")
+        try expectEqual(revoke("bob", "--data", node.data).status, 0)
         let back = directory.path(of: "back")
         let returned = try HearthBinary.run(["migrate", "--from", database.address, "--to", back])
-        #expect(returned.status == 0, "\(returned)")
+        expectEqual(returned.status, 0, "\(returned)")
         _ = node.stop()
         let server = try ServerProcess(data: back, arguments: users.flags)
         let client = HTTPTestClient(port: server.port)
@@ -189,8 +189,8 @@ struct ClusterRevocationsTests {
             let reply = client.request(
                 "GET", "/v1/projects/hearth/databases/(default)/documents/c/d",
                 headers: ["Authorization: Bearer \(token)"])
-            #expect(reply?.status == 401)
+            expectEqual(reply?.status, 401)
         }
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 }

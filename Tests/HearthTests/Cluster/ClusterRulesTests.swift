@@ -52,11 +52,11 @@ struct ClusterRulesTests {
                 made = try HearthBinary.run([command] + words)
                 return false
             }
-            #expect(made.status == 0, "\(made)")
+            expectEqual(made.status, 0, "\(made)")
             for store in ["main", "b"] {
                 let kept = try HearthBinary.run(["rules", "show", "--data", "\(copy)/\(store)"])
-                #expect(kept.output == text, "\(command) \(store): \(kept)")
-                #expect(try HearthBinary.run(["check", "--data", "\(copy)/\(store)"]).status == 0)
+                expectEqual(kept.output, text, "\(command) \(store): \(kept)")
+                try expectEqual(HearthBinary.run(["check", "--data", "\(copy)/\(store)"]).status, 0)
             }
         }
         // Its first bases are older than the rules.
@@ -66,9 +66,9 @@ struct ClusterRulesTests {
                 FileManager.default.subpaths(atPath: archive)?.contains { $0.hasSuffix("/rules/000003.rules") } == true
             }
             let made = try HearthBinary.run(["restore", "--from", archive, "--to", restored])
-            #expect(made.status == 0, "\(made)")
+            expectEqual(made.status, 0, "\(made)")
             let kept = try HearthBinary.run(["rules", "show", "--data", restored])
-            #expect(kept.output == text, "the archive of \(store): \(kept)")
+            expectEqual(kept.output, text, "the archive of \(store): \(kept)")
         }
     }
 
@@ -87,14 +87,14 @@ struct ClusterRulesTests {
         try await eventually("the database takes commits: \(nodes.map { $0.log.suffix(1_000) })") {
             try HearthBinary.run(["set", "--address", nodes[0].address, "c/d", "{\"n\":1}"]).status == 0
         }
-        #expect(try rules(["apply", file("allow get;")], at: nodes[0]).status == 0)
+        try expectEqual(rules(["apply", file("allow get;")], at: nodes[0]).status, 0)
         try await expectRules(1, at: nodes[1])
-        #expect(try rules(["apply", file("allow get: if false;")], at: nodes[1]).status == 0)
+        try expectEqual(rules(["apply", file("allow get: if false;")], at: nodes[1]).status, 0)
         try await expectRules(2, at: nodes[0])
-        #expect(try rules(["rollback"], at: nodes[0]).status == 0)
+        try expectEqual(rules(["rollback"], at: nodes[0]).status, 0)
         try await expectRules(3, at: nodes[1])
         let shown = try nodes.map { try rules(["show"], at: $0).output }
-        #expect(shown[0] == shown[1] && shown[0].contains("allow get;"), "\(shown)")
+        expect(shown[0] == shown[1] && shown[0].contains("allow get;"), "\(shown)")
         try await eventually("it has taken them: \(nodes[1].log)") { nodes[1].log.contains("event=rules_taken") }
 
         // Indexes go along, and are listed at every server.
@@ -105,7 +105,7 @@ struct ClusterRulesTests {
             """
         try Data(declared.utf8).write(to: URL(fileURLWithPath: indexes))
         let applied = try HearthBinary.run(["indexes", "apply", indexes, "--data", nodes[0].data])
-        #expect(applied.status == 0, "\(applied)")
+        expectEqual(applied.status, 0, "\(applied)")
         func expectIndexes(at nodes: [ClusterNode]) async throws {
             for node in nodes {
                 try await eventually("the index is listed at \(node.address): \(node.log.suffix(1_000))") {
@@ -123,50 +123,50 @@ struct ClusterRulesTests {
         session.close()
         let target = try #require(row).row.store == "main" ? "b" : "main"
         let moved = try HearthBinary.run(["move", "(default)", target, "--address", nodes[0].address])
-        #expect(moved.status == 0, "\(moved)")
-        for node in nodes { #expect(try rules(["show"], at: node).output == shown[0]) }
+        expectEqual(moved.status, 0, "\(moved)")
+        for node in nodes { try expectEqual(rules(["show"], at: node).output, shown[0]) }
         try await expectIndexes(at: nodes)
         try await expectCopies(of: nodes, have: shown[0])
-        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        for node in nodes { expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))") }
 
         let late = try node("late", stores)
         try late.start()
-        #expect(try rules(["list"], at: late).output.split(separator: "\n").count == 3)
+        try expectEqual(rules(["list"], at: late).output.split(separator: "\n").count, 3)
         try await eventually("it leads, and permits what the rules permit: \(late.log.suffix(2_000))") {
             status(late) == 200
         }
         let denied = try HearthBinary.run(["set", "--address", late.address, "c/d", "{\"n\":2}"])
-        #expect(denied.status != 0 && denied.errors.contains("PERMISSION_DENIED"), "\(denied)")
+        expect(denied.status != 0 && denied.errors.contains("PERMISSION_DENIED"), "\(denied)")
         try await eventually("it is closed: \(late.log)") { late.log.contains("security=closed") }
-        #expect(try rules(["apply", file("allow get: if false;")], at: late).status == 0)
-        #expect(try await late.statusOfOpenStore { status(late) } == 403)
-        #expect(late.stop() == 0)
+        try expectEqual(rules(["apply", file("allow get: if false;")], at: late).status, 0)
+        try await expectEqual(late.statusOfOpenStore { status(late) }, 403)
+        expectEqual(late.stop(), 0)
 
         // What does not run does not change the rules of others.
         let offline = try rules(["apply", file("allow get;")], at: late)
-        #expect(offline.status == 1 && offline.errors.contains("have their rules in common"), "\(offline)")
+        expect(offline.status == 1 && offline.errors.contains("have their rules in common"), "\(offline)")
     }
 
     @Test
     func `The rules of a directory become those of its cluster, and come back with it`() async throws {
         let data = directory.path(of: "alone")
         let source = try ServerProcess(data: data)
-        #expect(source.stop() == 0)
-        #expect(try HearthBinary.run(["rules", "apply", file("allow get;"), "--data", data]).status == 0)
+        expectEqual(source.stop(), 0)
+        try expectEqual(HearthBinary.run(["rules", "apply", file("allow get;"), "--data", data]).status, 0)
         let moved = try HearthBinary.run(["migrate", "--from", data, "--to", database.address])
-        #expect(moved.status == 0, "\(moved)")
+        expectEqual(moved.status, 0, "\(moved)")
         let first = try node("a", [])
         try first.start()
         try await eventually("it is closed: \(first.log)") { first.log.contains("security=closed") }
         try await eventually("reads are permitted: \(first.log.suffix(2_000))") { status(first) == 404 }
         // Newer than what any base has.
-        #expect(try rules(["apply", file("allow get: if false;")], at: first).status == 0)
-        #expect(try await first.statusOfOpenStore { status(first) } == 403)
+        try expectEqual(rules(["apply", file("allow get: if false;")], at: first).status, 0)
+        try await expectEqual(first.statusOfOpenStore { status(first) }, 403)
         let back = directory.path(of: "back")
         let returned = try HearthBinary.run(["migrate", "--from", database.address, "--to", back])
-        #expect(returned.status == 0, "\(returned)")
+        expectEqual(returned.status, 0, "\(returned)")
         _ = first.stop()
         let shown = try HearthBinary.run(["rules", "show", "--data", back])
-        #expect(shown.output.contains("allow get: if false;"), "\(shown)")
+        expect(shown.output.contains("allow get: if false;"), "\(shown)")
     }
 }

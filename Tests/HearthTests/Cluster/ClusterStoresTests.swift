@@ -53,12 +53,12 @@ struct ClusterStoresTests {
         for node in nodes {
             for store in ["main", "b"] {
                 let check = try HearthBinary.run(["check", "--data", "\(node.data)/STORES/\(store)"])
-                #expect(check.status == 0, "\(check.output) \(check.errors)")
+                expectEqual(check.status, 0, "\(check.output) \(check.errors)")
             }
         }
         for store in ["main", "b"] {
             let check = try HearthBinary.run(["archive", "check", "\(archive)/\(store)"])
-            #expect(check.status == 0, "\(check.output) \(check.errors)")
+            expectEqual(check.status, 0, "\(check.output) \(check.errors)")
         }
     }
 
@@ -70,21 +70,21 @@ struct ClusterStoresTests {
         for node in nodes { try node.start() }
         for number in 0..<4 {
             let written = try set(nodes[number % 2], "p\(number)", "c/d", number)
-            #expect(written.status == 0, "\(written) \(nodes.map { $0.log.suffix(1_000) })")
+            expectEqual(written.status, 0, "\(written) \(nodes.map { $0.log.suffix(1_000) })")
             let read = try get(nodes[(number + 1) % 2], "p\(number)", "c/d")
-            #expect(read.contains("\"n\":\(number)}"), "\(read)")
+            expect(read.contains("\"n\":\(number)}"), "\(read)")
         }
         let places = try places()
-        #expect(places.count == 4)
-        #expect(["main", "b"].allSatisfy { store in places.values.count { $0 == store } == 2 }, "\(places)")
+        expectEqual(places.count, 4)
+        expect(["main", "b"].allSatisfy { store in places.values.count { $0 == store } == 2 }, "\(places)")
         // What only reads brings no database into being.
-        #expect(try get(nodes[0], "nowhere", "c/d").contains("not found"))
-        #expect(try self.places().count == 4)
+        try expect(get(nodes[0], "nowhere", "c/d").contains("not found"))
+        try expectEqual(self.places().count, 4)
         let status = try HearthBinary.run(["cluster", "status", "--cluster", database.address])
-        #expect(status.output.split(separator: "\n").count { $0.contains(", 2 databases") } == 2, "\(status)")
+        expectEqual(status.output.split(separator: "\n").count { $0.contains(", 2 databases") }, 2, "\(status)")
         let listed = try HearthBinary.run(["databases", "list", "--project", "-", "--address", nodes[1].address])
         // A line for each, with the id alone.
-        #expect(listed.output.split(separator: "\n").count == 4, "\(listed)")
+        expectEqual(listed.output.split(separator: "\n").count, 4, "\(listed)")
 
         nodes[0].kill()
         for number in 0..<4 {
@@ -92,13 +92,13 @@ struct ClusterStoresTests {
                 try set(nodes[1], "p\(number)", "c/e", number).status == 0
             }
         }
-        #expect(nodes[1].leads("main") && nodes[1].leads("b"))
+        expect(nodes[1].leads("main") && nodes[1].leads("b"))
         try nodes[0].start()
         for number in 0..<4 {
-            #expect(try get(nodes[0], "p\(number)", "c/e").contains("\"n\":\(number)}"))
-            #expect(try get(nodes[0], "p\(number)", "c/d").contains("\"n\":\(number)}"))
+            try expect(get(nodes[0], "p\(number)", "c/e").contains("\"n\":\(number)}"))
+            try expect(get(nodes[0], "p\(number)", "c/d").contains("\"n\":\(number)}"))
         }
-        #expect(try self.places() == places)
+        try expectEqual(self.places(), places)
 
         let alone = try HearthBinary.run(
             [
@@ -106,12 +106,12 @@ struct ClusterStoresTests {
                 "127.0.0.1:1",
             ]
                 + ["--port", "0"])
-        #expect(alone.status == 1 && alone.errors.contains("serve it with --cluster-stores"), "\(alone)")
-        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        expect(alone.status == 1 && alone.errors.contains("serve it with --cluster-stores"), "\(alone)")
+        for node in nodes { expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))") }
         let single = try HearthBinary.run(
             ["serve", "--data", nodes[0].data, "--cluster", database.address, "--advertise", "127.0.0.1:1"]
                 + ["--port", "0"])
-        #expect(single.status == 1 && single.errors.contains("serve it with --cluster-stores"), "\(single)")
+        expect(single.status == 1 && single.errors.contains("serve it with --cluster-stores"), "\(single)")
         try expectSound(nodes)
     }
 
@@ -121,11 +121,11 @@ struct ClusterStoresTests {
         try nodes[0].start()
         for number in 0..<2 {
             let written = try set(nodes[0], "p\(number)", "c/d", number)
-            #expect(written.status == 0, "\(written) \(nodes[0].log.suffix(1_000))")
+            expectEqual(written.status, 0, "\(written) \(nodes[0].log.suffix(1_000))")
         }
         let places = try places()
-        #expect(Set(places.values) == ["main", "b"], "\(places)")
-        #expect(nodes[0].leads("main") && nodes[0].leads("b"))
+        expectEqual(Set(places.values), ["main", "b"], "\(places)")
+        expect(nodes[0].leads("main") && nodes[0].leads("b"))
         let started = startTime(nodes[0])
         // The last store by its name is handed over; a client of the other one commits all the while.
         let staying = try #require(places.first { $0.value == "b" }?.key.split(separator: "/")[1])
@@ -155,8 +155,8 @@ struct ClusterStoresTests {
         isStopping.store(true, ordering: .relaxed)
         await writing.value
         await client.close()
-        #expect(failures.withLock { $0 }.isEmpty, "\(failures.withLock { $0.prefix(3) })")
-        #expect(startTime(nodes[0]) == started)
+        expect(failures.withLock { $0 }.isEmpty, "\(failures.withLock { $0.prefix(3) })")
+        expectEqual(startTime(nodes[0]), started)
         for number in 0..<2 {
             for node in nodes {
                 try await eventually("p\(number) takes commits at \(node.address)") {
@@ -164,7 +164,7 @@ struct ClusterStoresTests {
                 }
             }
         }
-        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        for node in nodes { expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))") }
         try expectSound(nodes)
     }
 
@@ -177,19 +177,19 @@ struct ClusterStoresTests {
                 try set(alone, "p\(number)", "c/d", number).status == 0
             }
         }
-        #expect(alone.stop() == 0)
+        expectEqual(alone.stop(), 0)
         let nodes = try nodes(2)
         for node in nodes { try node.start() }
         for number in 0..<3 {
-            #expect(try get(nodes[number % 2], "p\(number)", "c/d").contains("\"n\":\(number)}"), "\(nodes[0].log)")
+            try expect(get(nodes[number % 2], "p\(number)", "c/d").contains("\"n\":\(number)}"), "\(nodes[0].log)")
         }
-        for number in 3..<6 { #expect(try set(nodes[number % 2], "p\(number)", "c/d", number).status == 0) }
+        for number in 3..<6 { try expectEqual(set(nodes[number % 2], "p\(number)", "c/d", number).status, 0) }
         let places = try places()
         for number in 0..<6 {
             let name = "projects/p\(number)/databases/(default)"
-            #expect(places[name] == (number < 3 ? "main" : "b"), "\(places)")
+            expectEqual(places[name], number < 3 ? "main" : "b", "\(places)")
         }
-        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        for node in nodes { expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))") }
         try expectSound(nodes)
     }
 
@@ -222,9 +222,9 @@ struct ClusterStoresTests {
             // Rows of leases, upkeep, the table of databases, and rules.
             return rows.first?.number(0) == 4 && threads["cluster open"] == nil
         }
-        for name in ["cluster", "upkeep", "databases", "moves"] { #expect(threads[name] == 1, "\(threads)") }
-        #expect(threads["hearth-client-0"] == 1 && threads["bases"] == nil && threads["reopening"] == nil, "\(threads)")
-        for node in [follower, leader] { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        for name in ["cluster", "upkeep", "databases", "moves"] { expectEqual(threads[name], 1, "\(threads)") }
+        expect(threads["hearth-client-0"] == 1 && threads["bases"] == nil && threads["reopening"] == nil, "\(threads)")
+        for node in [follower, leader] { expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))") }
     }
 
     /// How many threads of a process have a name.
@@ -249,7 +249,7 @@ struct ClusterStoresTests {
             let project = try #require(try places().first { $0.value == store }).key.split(separator: "/")[1]
             for number in numbers {
                 let written = try run(["set", "c/d\(number)", "{\"text\":\"\(text)\"}"], node, String(project))
-                #expect(written.status == 0, "\(written)")
+                expectEqual(written.status, 0, "\(written)")
             }
         }
         func made(_ store: String) -> Int {
@@ -265,7 +265,7 @@ struct ClusterStoresTests {
         // Who opens it waits for a writer.
         let mark = bases + "/main/BASES"
         try FileManager.default.removeItem(atPath: mark)
-        #expect(mkfifo(mark, 0o600) == 0)
+        expectEqual(mkfifo(mark, 0o600), 0)
         try fill("main", 20..<80)
         let process = try #require(node.server?.process.identifier)
         try await eventually("a thread waits for the directory") { try Self.threads(of: process)["base"] != nil }
@@ -275,7 +275,7 @@ struct ClusterStoresTests {
             try await eventually("b has \(count) more bases: \(node.log.suffix(2_000))") { made("b") >= b + count }
         }
         // One may have been begun before the directory hung.
-        #expect(made("main") <= main + 1)
-        #expect(node.stop() == 0, "\(node.log.suffix(2_000))")
+        expect(made("main") <= main + 1)
+        expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))")
     }
 }

@@ -28,7 +28,7 @@ struct ClusterTests {
         return read.output + read.errors
     }
 
-    private func expect(_ node: ClusterNode, _ path: String, is number: Int) async throws {
+    private func expectNumber(_ node: ClusterNode, _ path: String, is number: Int) async throws {
         try await eventually("\(path) is \(number) at \(node.address): \(node.log.suffix(2_000))") {
             try get(node, path).contains("\"n\":\(number)}")
         }
@@ -37,7 +37,7 @@ struct ClusterTests {
     private func expectSound(_ nodes: [ClusterNode]) throws {
         for node in nodes {
             let check = try HearthBinary.run(["check", "--data", node.data])
-            #expect(check.status == 0, "\(check.output) \(check.errors)")
+            expectEqual(check.status, 0, "\(check.output) \(check.errors)")
         }
     }
 
@@ -49,9 +49,9 @@ struct ClusterTests {
         // Any server takes any call, and a read at any server sees what was acknowledged before.
         for number in 0..<12 {
             let written = try set(nodes[number % 3], "c/d", number)
-            #expect(written.status == 0, "\(written)")
+            expectEqual(written.status, 0, "\(written)")
             let read = try get(nodes[(number + number / 3 + 1) % 3], "c/d")
-            #expect(read.contains("\"n\":\(number)}"), "\(read)")
+            expect(read.contains("\"n\":\(number)}"), "\(read)")
         }
 
         try await eventually("a follower gets groups over the stream of the leader") {
@@ -62,21 +62,21 @@ struct ClusterTests {
         first.kill()
         // A call that comes before another server leads waits for it.
         let other = try #require(nodes.first { $0 !== first })
-        #expect(try set(other, "c/d10", 10).status == 0)
+        try expectEqual(set(other, "c/d10", 10).status, 0)
         let second = try await ClusterNode.leader(of: nodes)
         try first.start()
-        for node in nodes { try await expect(node, "c/d10", is: 10) }
+        for node in nodes { try await expectNumber(node, "c/d10", is: 10) }
 
         let status = try HearthBinary.run(["cluster", "status", "--cluster", database.address, "--json"])
         let report = try #require(
             try JSONSerialization.jsonObject(with: Data(status.output.utf8)) as? [String: Any], "\(status)")
         let stores = try #require(report["stores"] as? [[String: Any]])
-        #expect(stores.first?["leader"] as? String == second.address)
-        #expect(report["synchronousStandbys"] as? Int == 0)
+        expect(stores.first?["leader"] as? String == second.address)
+        expect(report["synchronousStandbys"] as? Int == 0)
         let words = try HearthBinary.run(["cluster", "status", "--cluster", database.address])
-        #expect(words.output.contains("leader \(second.address)"), "\(words)")
-        #expect(words.output.contains("no synchronous standby is configured"), "\(words)")
-        for node in nodes { #expect(node.stop() == 0, "\(node.log)") }
+        expect(words.output.contains("leader \(second.address)"), "\(words)")
+        expect(words.output.contains("no synchronous standby is configured"), "\(words)")
+        for node in nodes { expectEqual(node.stop(), 0, "\(node.log)") }
         try expectSound(nodes)
     }
 
@@ -123,8 +123,8 @@ struct ClusterTests {
                 try writer.numbers("left", at: node).isSuperset(of: acknowledged)
             }
         }
-        #expect(started != nil && startTime(first) == started)
-        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        expect(started != nil && startTime(first) == started)
+        for node in nodes { expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))") }
         try expectSound(nodes)
     }
 
@@ -154,16 +154,16 @@ struct ClusterTests {
             await client.close()
             let read = HTTPTestClient(ifListening: follower.port, address: follower.host)?
                 .request("GET", "/v1/\(name.documentsRoot)/left/d1")
-            #expect(read?.status == 503 && read?.body.contains("--advertise") == true, "\(String(describing: read))")
+            expect(read?.status == 503 && read?.body.contains("--advertise") == true, "\(String(describing: read))")
             for address in ["127.0.0.1:\(port)", "127.0.0.1:\(leader.port)"] {
                 let found = try HearthBinary.run(["export", "--all", "--address", address, "--quiet"])
-                #expect(found.status == 0 && found.output.isEmpty, "\(found)")
+                expect(found.status == 0 && found.output.isEmpty, "\(found)")
             }
-            #expect(follower.stop() == 0)
-            #expect(leader.stop() == 0)
+            expectEqual(follower.stop(), 0)
+            expectEqual(leader.stop(), 0)
         }
-        #expect(stranger.stop() == 0)
-        #expect(alone.stop() == 0)
+        expectEqual(stranger.stop(), 0)
+        expectEqual(alone.stop(), 0)
     }
 
     @Test
@@ -171,24 +171,24 @@ struct ClusterTests {
         let node = try nodes(1)[0]
         try node.start()
         _ = try await ClusterNode.leader(of: [node])
-        #expect(try set(node, "c/d", 1).status == 0)
-        #expect(node.stop() == 0)
+        try expectEqual(set(node, "c/d", 1).status, 0)
+        expectEqual(node.stop(), 0)
         let alone = try HearthBinary.run(["serve", "--data", node.data, "--port", "0"])
-        #expect(alone.status == 1 && alone.errors.contains("serve it with --cluster"), "\(alone)")
+        expect(alone.status == 1 && alone.errors.contains("serve it with --cluster"), "\(alone)")
         let cluster = ["--cluster", database.address, "--advertise", "127.0.0.1:1", "--port", "0"]
         let named = try HearthBinary.run(
             ["serve", "--data", node.data, "--cluster-store", "other"] + cluster)
-        #expect(named.status == 1 && named.errors.contains("caches the store main"), "\(named)")
+        expect(named.status == 1 && named.errors.contains("caches the store main"), "\(named)")
         let independent = directory.path(of: "independent")
         let server = try ServerProcess(data: independent)
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         let replaced = try HearthBinary.run(["serve", "--data", independent] + cluster)
-        #expect(replaced.status == 1 && replaced.errors.contains("has an independent store"), "\(replaced)")
+        expect(replaced.status == 1 && replaced.errors.contains("has an independent store"), "\(replaced)")
 
         let other = try PostgreSQLServer()
         let moved = try HearthBinary.run(
             ["serve", "--data", node.data, "--cluster", other.address, "--advertise", "127.0.0.1:1", "--port", "0"])
-        #expect(moved.status == 1 && moved.errors.contains("the database has no store main"), "\(moved)")
+        expect(moved.status == 1 && moved.errors.contains("the database has no store main"), "\(moved)")
     }
 
     @Test
@@ -196,16 +196,16 @@ struct ClusterTests {
         let nodes = try nodes(2)
         for node in nodes { try node.start() }
         let first = try await ClusterNode.leader(of: nodes)
-        #expect(try set(first, "c/kept", 1).status == 0)
+        try expectEqual(set(first, "c/kept", 1).status, 0)
         let session = try PostgreSQLSession(address: database.address)
         let last = try session.run(SQLStatement("SELECT max(sequence) FROM hearth.log_main_0")).first?.number(0)
-        #expect(try set(first, "c/lost", 2).status == 0)
-        for node in nodes { try await expect(node, "c/lost", is: 2) }
+        try expectEqual(set(first, "c/lost", 2).status, 0)
+        for node in nodes { try await expectNumber(node, "c/lost", is: 2) }
         var tokens: [[UInt8]] = []
         for node in nodes {
             let state = try await ListenedState(node, resuming: [])
             tokens.append(state.token)
-            #expect(try await !ListenedState(node, resuming: state.token).isReset)
+            try await expect(!ListenedState(node, resuming: state.token).isReset)
         }
         // What a restored database lacks.
         try session.run(
@@ -218,11 +218,11 @@ struct ClusterTests {
                 // A leader may not have had the group in its runs: then it is enough that it begins again.
                 ["diverged", "deposed", "timeline_changed"].contains { node.log.contains("event=cluster_\($0)") }
             }
-            try await expect(node, "c/after", is: 3)
-            try await expect(node, "c/kept", is: 1)
-            #expect(try !get(node, "c/lost").contains("\"n\":2}"))
+            try await expectNumber(node, "c/after", is: 3)
+            try await expectNumber(node, "c/kept", is: 1)
+            try expect(!get(node, "c/lost").contains("\"n\":2}"))
         }
-        #expect(nodes.contains { $0.log.contains("event=cluster_groups_lost") })
+        expect(nodes.contains { $0.log.contains("event=cluster_groups_lost") })
         // What a client has of the part that is lost is not continued; what it gets now is.
         for (node, token) in zip(nodes, tokens) {
             try await eventually("\(node.address) has the new time line: \(node.log.suffix(1_000))") {
@@ -230,15 +230,15 @@ struct ClusterTests {
             }
         }
         let newToken = try await ListenedState(nodes[0], resuming: []).token
-        #expect(try await !ListenedState(nodes[0], resuming: newToken).isReset)
+        try await expect(!ListenedState(nodes[0], resuming: newToken).isReset)
 
         let restored = try HearthBinary.run(["cluster", "restored", "--cluster", database.address])
-        #expect(restored.status == 0 && restored.output.contains("store main: a new time line"), "\(restored)")
+        expect(restored.status == 0 && restored.output.contains("store main: a new time line"), "\(restored)")
         try await eventually("the first one has the new time line: \(nodes[0].log.suffix(1_000))") {
             (try? await ListenedState(nodes[0], resuming: newToken).isReset) == true
         }
         _ = try await ClusterNode.leader(of: nodes)
-        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        for node in nodes { expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))") }
         try expectSound(nodes)
     }
 
@@ -249,7 +249,7 @@ struct ClusterTests {
         for node in nodes { try node.start() }
         let first = try await ClusterNode.leader(of: nodes)
         let second = try #require(nodes.first { $0 !== first })
-        for number in 0..<3 { #expect(try set(first, "c/d", number).status == 0) }
+        for number in 0..<3 { try expectEqual(set(first, "c/d", number).status, 0) }
         let rules = directory.path(of: "firestore.rules")
         let text = "service cloud.firestore { match /databases/{d}/documents { match /c/{x} { allow read; } } }\n"
         try Data(text.utf8).write(to: URL(fileURLWithPath: rules))
@@ -259,9 +259,9 @@ struct ClusterTests {
         }
         second.kill()
         // No checkpoint of the second one has it.
-        #expect(try set(first, "c/d", 3).status == 0)
+        try expectEqual(set(first, "c/d", 3).status, 0)
         // From now on the group is not in the memory of the leader.
-        #expect(first.stop() == 0)
+        expectEqual(first.stop(), 0)
         try first.start()
         _ = try await ClusterNode.leader(of: nodes)
         let session = try PostgreSQLSession(address: database.address)
@@ -289,13 +289,13 @@ struct ClusterTests {
             second.log.contains("event=cluster_differs") && second.log.contains("key_space=documents")
         }
         try change(0)
-        #expect(try set(first, "c/d", 7).status == 0)
-        try await expect(second, "c/d", is: 7)
+        try expectEqual(set(first, "c/d", 7).status, 0)
+        try await expectNumber(second, "c/d", is: 7)
         // The process is the same, and is administered as before.
         let status = try HearthBinary.run(["status", "--data", second.data])
-        #expect(status.status == 0, "\(status)")
-        #expect(try HearthBinary.run(["rules", "show", "--data", second.data]).output == text)
-        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        expectEqual(status.status, 0, "\(status)")
+        try expectEqual(HearthBinary.run(["rules", "show", "--data", second.data]).output, text)
+        for node in nodes { expectEqual(node.stop(), 0, "\(node.log.suffix(2_000))") }
         try expectSound(nodes)
     }
 
@@ -308,16 +308,16 @@ struct ClusterTests {
         for number in 0..<20 {
             let outcome = try HearthBinary.run(
                 ["set", "--address", first.address, "c/d\(number)", "{\"n\":\(number),\"text\":\"\(text)\"}"])
-            #expect(outcome.status == 0, "\(outcome)")
+            expectEqual(outcome.status, 0, "\(outcome)")
         }
-        #expect(first.server?.process.waitForError("event=base_made") == true)
-        #expect(try set(first, "c/after", 100).status == 0)
+        expectEqual(first.server?.process.waitForError("event=base_made"), true)
+        try expectEqual(set(first, "c/after", 100).status, 0)
         let second = try #require(nodes.first { $0 !== first })
         second.kill()
         try FileManager.default.removeItem(atPath: second.data)
         try second.start()
-        #expect(second.log.contains("event=base_fetched"), "\(second.log)")
-        try await expect(second, "c/after", is: 100)
+        expect(second.log.contains("event=base_fetched"), "\(second.log)")
+        try await expectNumber(second, "c/after", is: 100)
         // A read at a moment without a leader has no answer.
         try await eventually("both have all documents: \(nodes.map { $0.log.suffix(1_000) })") {
             let documents = try nodes.map { try HearthBinary.run(["query", "--address", $0.address, "c"]).output }
@@ -326,8 +326,8 @@ struct ClusterTests {
         // The one with the base can lead.
         first.kill()
         let leader = try await ClusterNode.leader(of: nodes)
-        #expect(try set(leader, "c/last", 7).status == 0)
-        #expect(leader.stop() == 0, "\(leader.log)")
+        try expectEqual(set(leader, "c/last", 7).status, 0)
+        expectEqual(leader.stop(), 0, "\(leader.log)")
         try expectSound([leader])
     }
 }

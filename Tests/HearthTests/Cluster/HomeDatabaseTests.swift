@@ -20,18 +20,18 @@ struct HomeDatabaseTests {
         let session = try PostgreSQLSession(address: server.address)
         defer { session.close() }
         try StoreTables.make(session)
-        #expect(try home.run(RulesTable.exists).first?.number(0) == 1)
+        try expectEqual(home.run(RulesTable.exists).first?.number(0), 1)
         // A restore to a time before the tables, which ends all sessions.
         try restore("DROP TABLE hearth.rules, hearth.secrets", session)
         #expect(throws: RequestError.self) { try home.run(RulesTable.exists) }
-        #expect(try home.run(RulesTable.exists).first?.number(0) == 1)
+        try expectEqual(home.run(RulesTable.exists).first?.number(0), 1)
         // To a time before all of them, or it is another database.
         try restore("DROP SCHEMA hearth CASCADE", session)
         #expect(throws: RequestError.self) { try home.run(RulesTable.exists) }
         let refusal = #expect(throws: RequestError.self) { try home.run(RulesTable.exists) }
-        #expect(refusal?.message.contains("has no stores of a cluster") == true, "\(String(describing: refusal))")
+        expectEqual(refusal?.message.contains("has no stores of a cluster"), true, "\(String(describing: refusal))")
         let schema = SQLStatement("SELECT to_regnamespace('hearth') IS NOT NULL")
-        #expect(try session.run(schema).first?.number(0) == 0)
+        try expectEqual(session.run(schema).first?.number(0), 0)
     }
 
     private func restore(_ change: String, _ session: PostgreSQLSession) throws {

@@ -2,6 +2,7 @@
 
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import hearth
@@ -21,9 +22,9 @@ struct HomeSilenceTests {
         thread.stackSize = 128 << 10
         thread.start()
         ended.wait()
-        #expect(sum.withLock { $0 } == 70_000)
+        expectEqual(sum.withLock { $0 }, 70_000)
     }
 
     @Test
-    func `It is not known before it is set`() { #expect(HomeSilence().milliseconds == nil) }
+    func `It is not known before it is set`() { expectNil(HomeSilence().milliseconds) }
 }

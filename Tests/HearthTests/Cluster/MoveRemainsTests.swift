@@ -1,6 +1,7 @@
 // What is removed of moves that are over, and when.
 
 import Replication
+import TestSupport
 import Testing
 
 @testable import DocumentStore
@@ -23,27 +24,27 @@ struct MoveRemainsTests {
     @Test
     func `What was received goes when the row is of another move, and stays while it is of this one`() {
         let moving = DatabaseRow(store: "b", movingTo: "a", generation: 3)
-        #expect(remains(.receiving, 3, moving) == nil)
-        #expect(remains(.receiving, 2, moving) == .received)
-        #expect(remains(.receiving, 3, DatabaseRow(store: "b", generation: 4)) == .received)
-        #expect(remains(.receiving, 3, DatabaseRow(store: "b", movingTo: "c", generation: 4)) == .received)
+        expectNil(remains(.receiving, 3, moving))
+        expectEqual(remains(.receiving, 2, moving), .received)
+        expectEqual(remains(.receiving, 3, DatabaseRow(store: "b", generation: 4)), .received)
+        expectEqual(remains(.receiving, 3, DatabaseRow(store: "b", movingTo: "c", generation: 4)), .received)
     }
 
     @Test
     func `The copy of a database that has moved goes after an hour`() {
         let hour = MoveRemains.copyMicroseconds
-        #expect(remains(.released, 3, away, after: hour - 1) == nil)
-        #expect(remains(.released, 3, away, after: hour) == .copy)
-        #expect(remains(.released, 3, away, isCopyLeft: false, after: hour) == nil)
+        expectNil(remains(.released, 3, away, after: hour - 1))
+        expectEqual(remains(.released, 3, away, after: hour), .copy)
+        expectNil(remains(.released, 3, away, isCopyLeft: false, after: hour))
         // The move is not over, or the database is on its way back.
-        #expect(remains(.released, 4, here, after: hour) == nil)
-        #expect(remains(.released, 3, DatabaseRow(store: "b", movingTo: "a", generation: 4), after: hour) == nil)
+        expectNil(remains(.released, 4, here, after: hour))
+        expectNil(remains(.released, 3, DatabaseRow(store: "b", movingTo: "a", generation: 4), after: hour))
     }
 
     @Test
     func `Nothing goes of a database that is owned or was discarded`() {
         for state in [DatabaseTenure.State.absent, .owned, .discarded] {
-            #expect(remains(state, 3, away, after: .max / 2) == nil)
+            expectNil(remains(state, 3, away, after: .max / 2))
         }
     }
 }

@@ -25,16 +25,16 @@ struct StoreLayoutTests {
 
     @Test
     func `What was remembered is found again, for the stores that it has`() throws {
-        #expect(remembered(["main"]) == nil)
+        expectNil(remembered(["main"]))
         try layout.remember(["main", "orders"], in: folder)
-        #expect(remembered(["main", "orders"]) == layout)
-        #expect(remembered(["orders"]) == layout)
-        #expect(remembered(["main"])?.places.isEmpty == true)
+        expectEqual(remembered(["main", "orders"]), layout)
+        expectEqual(remembered(["orders"]), layout)
+        expectEqual(remembered(["main"])?.places.isEmpty, true)
         // It is not known where this one lies.
-        #expect(remembered(["main", "orders", "c"]) == nil)
+        expectNil(remembered(["main", "orders", "c"]))
         // All lie in the home database: it is waited for.
         try StoreLayout(places: [:]).remember(["main"], in: folder)
-        #expect(remembered(["main"]) == nil)
+        expectNil(remembered(["main"]))
     }
 
     @Test
@@ -42,7 +42,7 @@ struct StoreLayoutTests {
         try layout.checkKeeps(StoreLayout(places: [:]))
         try layout.checkKeeps(layout)
         let refusal = #expect(throws: CommandFailure.self) { try StoreLayout(places: [:]).checkKeeps(layout) }
-        #expect(refusal?.description.contains("the store orders lies in host=10.0.0.10") == true)
+        expectEqual(refusal?.description.contains("the store orders lies in host=10.0.0.10"), true)
     }
 
     @Test
@@ -51,11 +51,11 @@ struct StoreLayoutTests {
         let whole = try Data(contentsOf: URL(fileURLWithPath: file))
         for count in 0..<whole.count - 1 {
             try whole.prefix(count).write(to: URL(fileURLWithPath: file))
-            #expect(remembered(["main", "orders"]) == nil, "after \(count) bytes")
+            expectNil(remembered(["main", "orders"]), "after \(count) bytes")
         }
         for text in ["store orders 1 2 x 4 a\nend\n", "store orders\nend\n", "home\nend\n", "end"] {
             try text.write(toFile: file, atomically: false, encoding: .utf8)
-            #expect(remembered(["orders"]) == nil, "\(text)")
+            expectNil(remembered(["orders"]), "\(text)")
         }
     }
 }

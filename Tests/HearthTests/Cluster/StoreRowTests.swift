@@ -12,9 +12,9 @@ struct StoreRowTests {
         let session = try PostgreSQLSession(address: server.address)
         defer { session.close() }
         let row = try Cluster.storeRow(session, StoreTables(name: "main", advertised: "first:1"))
-        #expect(row.timeline > 0 && row.timeline <= row.clock)
+        expect(row.timeline > 0 && row.timeline <= row.clock)
         // The first leader begins above the ceiling.
-        #expect(row.lease.ceiling == row.timeline)
-        #expect(try Cluster.storeRow(session, StoreTables(name: "main", advertised: "second:2")).lease == row.lease)
+        expectEqual(row.lease.ceiling, row.timeline)
+        try expectEqual(Cluster.storeRow(session, StoreTables(name: "main", advertised: "second:2")).lease, row.lease)
     }
 }

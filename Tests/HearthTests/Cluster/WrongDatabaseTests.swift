@@ -37,12 +37,12 @@ struct WrongDatabaseTests {
     func `An address that is none of PostgreSQL is refused, and its password is not shown`(_ address: String) throws {
         for arguments in [[], ["--cluster-stores", "a,main"]] {
             let refused = try serve(directory.path(of: "data"), address, arguments)
-            #expect(refused.status == 2 && refused.errors.contains("postgresql://USER@HOST"), "\(refused)")
-            #expect(!refused.errors.contains("geheim"), "\(refused)")
+            expect(refused.status == 2 && refused.errors.contains("postgresql://USER@HOST"), "\(refused)")
+            expect(!refused.errors.contains("geheim"), "\(refused)")
         }
         let status = try HearthBinary.run(["cluster", "status", "--cluster", address])
-        #expect(status.status == 2 && status.errors.contains("postgresql://USER@HOST"), "\(status)")
-        #expect(!status.errors.contains("geheim"), "\(status)")
+        expect(status.status == 2 && status.errors.contains("postgresql://USER@HOST"), "\(status)")
+        expect(!status.errors.contains("geheim"), "\(status)")
     }
 
     @Test
@@ -57,7 +57,7 @@ struct WrongDatabaseTests {
         try session.run(SQLStatement(script: "CREATE ROLE reader LOGIN"))
         let address = databases.home.replacing("//hearth@", with: "//reader@")
         let refused = try serve(directory.path(of: "data"), address, [])
-        #expect(refused.status == 1 && refused.errors.contains("give all servers the same role"), "\(refused)")
+        expect(refused.status == 1 && refused.errors.contains("give all servers the same role"), "\(refused)")
 
         try session.run(
             SQLStatement(
@@ -77,9 +77,9 @@ struct WrongDatabaseTests {
         }
         // By the announcement, and by the read of the log.
         let most = 2 * (1 + (SystemClock.monotonicMilliseconds() - began) / 60_000)
-        #expect(UInt64(reports()) <= most, "\(node.log)")
-        #expect(node.stop() == 0)
-        #expect(leader.stop() == 0)
+        expect(UInt64(reports()) <= most, "\(node.log)")
+        expectEqual(node.stop(), 0)
+        expectEqual(leader.stop(), 0)
     }
 
     @Test
@@ -89,14 +89,14 @@ struct WrongDatabaseTests {
                 "serve", "--check-config", "--data", directory.path(of: "data"), "--cluster", address, "--advertise",
                 "127.0.0.1:1",
             ])
-            #expect(checked.status == 0, "\(checked)")
+            expectEqual(checked.status, 0, "\(checked)")
             return checked.output
         }
         let open = "postgresql://hearth@10.0.0.9/hearth"
-        #expect(try settings(open).contains("  --cluster \(open)\n"))
+        try expect(settings(open).contains("  --cluster \(open)\n"))
         for address in ["postgresql://hearth:geheim@10.0.0.9/hearth", "host=10.0.0.9 password=geheim"] {
             let shown = try settings(address)
-            #expect(shown.contains("  --cluster … (") && !shown.contains("geheim"), "\(shown)")
+            expect(shown.contains("  --cluster … (") && !shown.contains("geheim"), "\(shown)")
         }
     }
 
@@ -106,8 +106,8 @@ struct WrongDatabaseTests {
             "serve", "--data", directory.path(of: "data"), "--port", "0", "--cluster", databases.home, "--advertise",
             address,
         ])
-        #expect(refused.status == 2 && refused.errors.contains("--advertise"), "\(refused)")
-        #expect(try !hasSchema(databases.home))
+        expect(refused.status == 2 && refused.errors.contains("--advertise"), "\(refused)")
+        try expect(!hasSchema(databases.home))
     }
 
     @Test(arguments: [[], ["--cluster-stores", "a,main"]])
@@ -120,20 +120,20 @@ struct WrongDatabaseTests {
         let node = try ClusterNode(databases.home, data: data, arguments: first)
         try node.start()
         try await eventually("it leads: \(node.log.suffix(1_000))") { node.leads || node.leads("main") }
-        #expect(node.stop() == 0)
+        expectEqual(node.stop(), 0)
         let refused = try serve(data, databases.other, arguments)
-        #expect(refused.status == 1 && refused.errors.contains("has no store main"), "\(refused)")
-        #expect(try !hasSchema(databases.other))
+        expect(refused.status == 1 && refused.errors.contains("has no store main"), "\(refused)")
+        try expect(!hasSchema(databases.other))
 
         // A database of another cluster does not get a store of this name either.
         let session = try PostgreSQLSession(address: databases.other)
         defer { session.close() }
         try session.run(StoreTables.creation)
         let again = try serve(data, databases.other, arguments)
-        #expect(again.status == 1 && again.errors.contains("has no store main"), "\(again)")
+        expect(again.status == 1 && again.errors.contains("has no store main"), "\(again)")
         let count = try session.run(SQLStatement("SELECT count(*) FROM hearth.stores")).first?.number(0)
-        #expect(count == 0)
-        #expect(try session.run(RulesTable.exists).first?.number(0) != 1)
+        expectEqual(count, 0)
+        try expect(session.run(RulesTable.exists).first?.number(0) != 1)
     }
 
     @Test
@@ -144,9 +144,9 @@ struct WrongDatabaseTests {
         try session.run(StoreTables.creationOfIdentity)
         try session.run(StoreTables.entering(DatabaseOwner(identity: .random(), home: .random())))
         let refused = try serve(directory.path(of: "data"), databases.other, ["--cluster-store", "new"])
-        #expect(refused.status == 1 && refused.errors.contains("is not its home database"), "\(refused)")
+        expect(refused.status == 1 && refused.errors.contains("is not its home database"), "\(refused)")
         let count = try session.run(SQLStatement("SELECT count(*) FROM hearth.stores")).first?.number(0)
-        #expect(count == 0)
+        expectEqual(count, 0)
     }
 
     @Test(arguments: [
@@ -160,8 +160,8 @@ struct WrongDatabaseTests {
         let names = SQLStatement("SELECT count(*) FROM pg_class WHERE relnamespace = 'hearth'::regnamespace")
         let before = try session.run(names).first?.number(0)
         let refused = try serve(directory.path(of: "data"), databases.other, [])
-        #expect(refused.status == 1 && refused.errors.contains("which is not of Hearth"), "\(refused)")
-        #expect(try session.run(names).first?.number(0) == before)
+        expect(refused.status == 1 && refused.errors.contains("which is not of Hearth"), "\(refused)")
+        try expectEqual(session.run(names).first?.number(0), before)
         try session.run(SQLStatement(script: "DROP SCHEMA hearth CASCADE; CREATE SCHEMA hearth"))
         try StoreTables.make(session)
         // Once the tables are there, others do not matter.
@@ -172,8 +172,8 @@ struct WrongDatabaseTests {
     @Test
     func `The report of a database in two stores says what follows from it`() {
         let before = PlacesTable.conflict(of: "projects/p/databases/d", "a", "b", isSharing: false)
-        #expect(before.contains("in the stores a and b; no databases are created until"))
+        expect(before.contains("in the stores a and b; no databases are created until"))
         let sharing = PlacesTable.conflict(of: "projects/p/databases/d", "a", "b", isSharing: true)
-        #expect(sharing.contains("give hearth move for it again") && !sharing.contains("no databases are created"))
+        expect(sharing.contains("give hearth move for it again") && !sharing.contains("no databases are created"))
     }
 }

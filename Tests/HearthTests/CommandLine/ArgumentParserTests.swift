@@ -1,5 +1,6 @@
 // How words become typed flags: order of precedence, spellings, and errors that say what to do.
 
+import TestSupport
 import Testing
 
 @testable import hearth
@@ -30,52 +31,53 @@ import Testing
 
     @Test func `The command line wins over the environment, and that over the default`() throws {
         let environment = ["HEARTH_DATA": "e", "HEARTH_PORT": "1"]
-        #expect(try Self.parse(["--data", "d"])[Self.port] == 8080)
-        #expect(try Self.parse([], environment: environment)[Self.port] == 1)
-        #expect(try Self.parse(["--port", "2"], environment: environment)[Self.port] == 2)
-        #expect(try Self.parse([], environment: environment)[Self.data] == "e")
-        #expect(try Self.parse(["--data", "d"], environment: environment).given == ["data"])
+        try expectEqual(Self.parse(["--data", "d"])[Self.port], 8080)
+        try expectEqual(Self.parse([], environment: environment)[Self.port], 1)
+        try expectEqual(Self.parse(["--port", "2"], environment: environment)[Self.port], 2)
+        try expectEqual(Self.parse([], environment: environment)[Self.data], "e")
+        try expectEqual(Self.parse(["--data", "d"], environment: environment).given, ["data"])
     }
 
     @Test func `A value follows the flag or an equals sign, and may look like a flag`() throws {
-        #expect(try Self.parse(["--data=a=b"])[Self.data] == "a=b")
-        #expect(try Self.parse(["--data", "--port"])[Self.data] == "--port")
-        #expect(try Self.parse(["--data", "-"])[Self.data] == "-")
+        try expectEqual(Self.parse(["--data=a=b"])[Self.data], "a=b")
+        try expectEqual(Self.parse(["--data", "--port"])[Self.data], "--port")
+        try expectEqual(Self.parse(["--data", "-"])[Self.data], "-")
     }
 
     @Test func `A switch is off, on, or what is attached to it`() throws {
-        #expect(try Self.parse(["--data", "d"])[Self.quiet] == false)
-        #expect(try Self.parse(["--data", "d", "--quiet"])[Self.quiet])
+        try expectEqual(Self.parse(["--data", "d"])[Self.quiet], false)
+        try expect(Self.parse(["--data", "d", "--quiet"])[Self.quiet])
         let environment = ["HEARTH_QUIET": "yes", "HEARTH_DATA": "d"]
-        #expect(try Self.parse([], environment: environment)[Self.quiet])
-        #expect(try !Self.parse(["--quiet=no"], environment: environment)[Self.quiet])
+        try expect(Self.parse([], environment: environment)[Self.quiet])
+        try expect(!Self.parse(["--quiet=no"], environment: environment)[Self.quiet])
         // The word after a switch is a separate word.
-        #expect(try Self.parse(["--data", "d", "--quiet", "false"], words: ["NAME"]).words == ["false"])
+        try expectEqual(Self.parse(["--data", "d", "--quiet", "false"], words: ["NAME"]).words, ["false"])
     }
 
     @Test func `A repeatable flag keeps every value in order, and the environment's only alone`() throws {
         let environment = ["HEARTH_WHERE": "e", "HEARTH_DATA": "d"]
         let both = try Self.parse(["--where", "a", "--where=b"], environment: environment)
-        #expect(both.values(of: Self.wheres) == ["a", "b"])
-        #expect(try Self.parse([], environment: environment).values(of: Self.wheres) == ["e"])
-        #expect(try Self.parse(["--data", "d"]).values(of: Self.wheres) == [])
+        expectEqual(both.values(of: Self.wheres), ["a", "b"])
+        try expectEqual(Self.parse([], environment: environment).values(of: Self.wheres), ["e"])
+        try expectEqual(Self.parse(["--data", "d"]).values(of: Self.wheres), [])
     }
 
     @Test func `An alias is another spelling of one flag`() throws {
-        #expect(try Self.parse(["--data", "d", "--to", "x"])[Self.address] == "x")
-        #expect(try Self.parse(["--data", "d", "--from=y"])[Self.address] == "y")
-        #expect(Self.message(["--data", "d", "--to", "x", "--address", "y"]) == "--address may be given only once")
+        try expectEqual(Self.parse(["--data", "d", "--to", "x"])[Self.address], "x")
+        try expectEqual(Self.parse(["--data", "d", "--from=y"])[Self.address], "y")
+        expectEqual(Self.message(["--data", "d", "--to", "x", "--address", "y"]), "--address may be given only once")
     }
 
     @Test func `Words are counted, and follow each other wherever flags stand`() throws {
-        #expect(try Self.parse(["a", "--data", "d", "b"], words: ["ONE", "TWO"]).words == ["a", "b"])
-        #expect(try Self.parse(["--data", "d", "--", "--port", "-"], words: ["ONE", "TWO"]).words == ["--port", "-"])
-        #expect(try Self.parse(["--data", "d", "a", "b", "c"], words: ["NAME..."]).words == ["a", "b", "c"])
-        #expect(try Self.parse(["--data", "d"], words: ["[FILE]"]).words == [])
-        #expect(Self.message(["--data", "d"], words: ["NAME..."]) == "missing argument NAME")
-        #expect(Self.message(["--data", "d", "a"], words: ["ONE", "TWO"]) == "missing argument TWO")
-        #expect(Self.message(["--data", "d", "a"]) == "unexpected argument \"a\"")
-        #expect(Self.message(["--data", "d", "a", "b"], words: ["[FILE]"]) == "unexpected argument \"b\"")
+        try expectEqual(Self.parse(["a", "--data", "d", "b"], words: ["ONE", "TWO"]).words, ["a", "b"])
+        try expectEqual(
+            Self.parse(["--data", "d", "--", "--port", "-"], words: ["ONE", "TWO"]).words, ["--port", "-"])
+        try expectEqual(Self.parse(["--data", "d", "a", "b", "c"], words: ["NAME..."]).words, ["a", "b", "c"])
+        try expectEqual(Self.parse(["--data", "d"], words: ["[FILE]"]).words, [])
+        expectEqual(Self.message(["--data", "d"], words: ["NAME..."]), "missing argument NAME")
+        expectEqual(Self.message(["--data", "d", "a"], words: ["ONE", "TWO"]), "missing argument TWO")
+        expectEqual(Self.message(["--data", "d", "a"]), "unexpected argument \"a\"")
+        expectEqual(Self.message(["--data", "d", "a", "b"], words: ["[FILE]"]), "unexpected argument \"b\"")
     }
 
     @Test(
@@ -104,22 +106,22 @@ import Testing
             (["-data", "d"], "unknown flag -data; did you mean --data?"),
         ] as [([String], String)])
     func `An error says which flag, and what would be right`(arguments: [String], message: String) {
-        #expect(Self.message(arguments) == message)
+        expectEqual(Self.message(arguments), message)
     }
 
     @Test func `A wrong value of the environment names the variable`() {
-        #expect(
-            Self.message(["--data", "d"], environment: ["HEARTH_PORT": "many"])
-                == "HEARTH_PORT must be a whole number, not \"many\"")
+        expectEqual(
+            Self.message(["--data", "d"], environment: ["HEARTH_PORT": "many"]),
+            "HEARTH_PORT must be a whole number, not \"many\"")
     }
 
     @Test func `The nearest spelling is within two edits, one for short words`() {
-        #expect(Spelling.nearest(to: "sevre", among: ["serve", "get"]) == "serve")
-        #expect(Spelling.nearest(to: "gte", among: ["serve", "get"]) == "get")
-        #expect(Spelling.nearest(to: "gt", among: ["get"]) == "get")
-        #expect(Spelling.nearest(to: "ge", among: ["query"]) == nil)
-        #expect(Spelling.nearest(to: "qeuyr", among: ["query"]) == "query")
-        #expect(Spelling.nearest(to: "", among: ["get"]) == nil)
-        #expect(Spelling.nearest(to: "x", among: []) == nil)
+        expectEqual(Spelling.nearest(to: "sevre", among: ["serve", "get"]), "serve")
+        expectEqual(Spelling.nearest(to: "gte", among: ["serve", "get"]), "get")
+        expectEqual(Spelling.nearest(to: "gt", among: ["get"]), "get")
+        expectNil(Spelling.nearest(to: "ge", among: ["query"]))
+        expectEqual(Spelling.nearest(to: "qeuyr", among: ["query"]), "query")
+        expectNil(Spelling.nearest(to: "", among: ["get"]))
+        expectNil(Spelling.nearest(to: "x", among: []))
     }
 }

@@ -25,7 +25,7 @@ struct ClosedPipeTests {
         let loaded = try HearthBinary.run([
             "load", directory.path(of: "c.jsonl"), "--collection", "c", "--address", "127.0.0.1:\(server.port)",
         ])
-        #expect(loaded.status == 0, "\(loaded.errors)")
+        expectEqual(loaded.status, 0, "\(loaded.errors)")
         return server
     }
 
@@ -41,16 +41,16 @@ struct ClosedPipeTests {
         ] {
             let outcome = try shell(#""$0" \#(command) | head -1; echo "status ${PIPESTATUS[0]}""#)
             let lines = outcome.output.split(separator: "\n")
-            #expect(lines.count == 2 && lines[0].hasPrefix(first), "\(command): \(outcome.output)")
-            #expect(lines.last == "status \(128 + SIGPIPE)", "\(command)")
-            #expect(outcome.errors.isEmpty, "\(command): \(outcome.errors)")
+            expect(lines.count == 2 && lines[0].hasPrefix(first), "\(command): \(outcome.output)")
+            expectEqual(lines.last, "status \(128 + SIGPIPE)", "\(command)")
+            expect(outcome.errors.isEmpty, "\(command): \(outcome.errors)")
         }
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         // Also where the command itself serves the directory: it is left in order.
         let data = directory.path(of: "data")
         let direct = try shell(#""$0" query c --data \#(data) | head -1; echo "status ${PIPESTATUS[0]}""#)
-        #expect(direct.output.hasSuffix("status \(128 + SIGPIPE)\n") && direct.errors.isEmpty, "\(direct.errors)")
-        #expect(!FileManager.default.fileExists(atPath: "\(data)/admin.sock"))
+        expect(direct.output.hasSuffix("status \(128 + SIGPIPE)\n") && direct.errors.isEmpty, "\(direct.errors)")
+        expect(!FileManager.default.fileExists(atPath: "\(data)/admin.sock"))
     }
 
     @Test
@@ -60,9 +60,9 @@ struct ClosedPipeTests {
             #""$0" load \#(directory.path(of: "c.jsonl")) --collection c --quiet "#
                 + "--address 127.0.0.1:\(server.port) | true"
         )
-        #expect(outcome.errors.isEmpty, "\(outcome.errors)")
-        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "c.jsonl.hearth-load")))
-        #expect(server.stop() == 0)
+        expect(outcome.errors.isEmpty, "\(outcome.errors)")
+        expect(!FileManager.default.fileExists(atPath: directory.path(of: "c.jsonl.hearth-load")))
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -77,8 +77,8 @@ struct ClosedPipeTests {
         ] {
             let outcome = try shell(#""$0" \#(command) >/dev/full"#)
             let isSilent = command.hasPrefix("indexes list")
-            #expect(outcome.status == (isSilent ? 0 : 1), "\(command)")
-            #expect(isSilent || outcome.errors.contains("No space left on device"), "\(command): \(outcome.errors)")
+            expectEqual(outcome.status, isSilent ? 0 : 1, "\(command)")
+            expect(isSilent || outcome.errors.contains("No space left on device"), "\(command): \(outcome.errors)")
         }
         // A file of another kind is written to, not replaced.
         let pipe = directory.path(of: "pipe")
@@ -87,8 +87,8 @@ struct ClosedPipeTests {
             "$0" export --collection c --quiet --output \#(pipe) \#(address)
             test -p \#(pipe) && echo pipe; kill $! 2>/dev/null
             """#
-        #expect(try shell(script).output == "pipe\n")
-        #expect(server.stop() == 0)
+        try expectEqual(shell(script).output, "pipe\n")
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -104,8 +104,8 @@ struct ClosedPipeTests {
             kill -9 $!; wait $! 2>/dev/null
             "$0" get c/a --data \#(data)
             """#)
-        #expect(outcome.output == "/\n/\n/\nstatus 1\n" + #"{"__name__":"c/a","n":1}"# + "\n", "\(outcome.errors)")
+        expectEqual(outcome.output, "/\n/\n/\nstatus 1\n" + #"{"__name__":"c/a","n":1}"# + "\n", "\(outcome.errors)")
         let errors = try String(contentsOfFile: "\(data).errors", encoding: .utf8)
-        #expect(errors == "hearth: cannot write to standard output: Bad file descriptor\n")
+        expectEqual(errors, "hearth: cannot write to standard output: Bad file descriptor\n")
     }
 }

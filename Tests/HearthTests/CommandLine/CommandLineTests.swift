@@ -13,26 +13,26 @@ struct CommandLineTests {
     @Test(arguments: [["--help"], ["-h"], ["help"]])
     func `The overview names every command`(_ arguments: [String]) throws {
         let outcome = try HearthBinary.run(arguments)
-        #expect(outcome.status == 0)
-        for command in Self.commands { #expect(outcome.output.contains("  \(command) ")) }
-        #expect(outcome.errors.isEmpty)
+        expectEqual(outcome.status, 0)
+        for command in Self.commands { expect(outcome.output.contains("  \(command) ")) }
+        expect(outcome.errors.isEmpty)
     }
 
     @Test
     func `Without a command the overview is shown and the status is 2`() throws {
         let outcome = try HearthBinary.run([])
-        #expect(outcome.status == 2)
-        #expect(outcome.output.contains("usage: hearth COMMAND"))
+        expectEqual(outcome.status, 2)
+        expect(outcome.output.contains("usage: hearth COMMAND"))
     }
 
     @Test(arguments: commands)
     func `Every command explains itself`(_ command: String) throws {
         let outcome = try HearthBinary.run([command, "--help"])
-        #expect(outcome.status == 0)
-        #expect(outcome.output.hasPrefix("usage: hearth \(command) "))
-        #expect(outcome.output.contains("Example"))
-        for line in outcome.output.split(separator: "\n") { #expect(line.count <= 120, "\(line)") }
-        #expect(try HearthBinary.run(["help", command]).output == outcome.output)
+        expectEqual(outcome.status, 0)
+        expect(outcome.output.hasPrefix("usage: hearth \(command) "))
+        expect(outcome.output.contains("Example"))
+        for line in outcome.output.split(separator: "\n") { expect(line.count <= 120, "\(line)") }
+        try expectEqual(HearthBinary.run(["help", command]).output, outcome.output)
     }
 
     @Test
@@ -59,11 +59,11 @@ struct CommandLineTests {
         ]
         for words in commands {
             let outcome = try HearthBinary.run(words)
-            #expect(outcome.status == 1, "\(words): \(outcome.errors)")
-            #expect(outcome.errors.contains(none), "\(words): \(outcome.errors)")
+            expectEqual(outcome.status, 1, "\(words): \(outcome.errors)")
+            expect(outcome.errors.contains(none), "\(words): \(outcome.errors)")
         }
         let left = try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
-        #expect(left == ["firestore.rules", "indexes.json"])
+        expectEqual(left, ["firestore.rules", "indexes.json"])
     }
 
     /// Needs root, to be another user.
@@ -71,7 +71,7 @@ struct CommandLineTests {
     func `A directory of another user is said to be that, and not to be missing`() throws {
         let directory = TemporaryDirectory("owner")
         let data = directory.path(of: "data")
-        #expect(try ServerProcess(data: data).stop() == 0)
+        try expectEqual(ServerProcess(data: data).stop(), 0)
         // Where the other user may execute it.
         let program = directory.path(of: "hearth")
         try FileManager.default.copyItem(atPath: HearthBinary.path, toPath: program)
@@ -85,9 +85,9 @@ struct CommandLineTests {
             let user = ["--reuid=65534", "--regid=65534", "--clear-groups"]
             let outcome = try HearthBinary.run(
                 user + [program] + words + ["--data", data], executable: "/usr/bin/setpriv")
-            #expect(outcome.status == 1, "\(words): \(outcome)")
-            #expect(
-                outcome.errors == "hearth: \(data) belongs to the user root alone: run the command as this user\n",
+            expectEqual(outcome.status, 1, "\(words): \(outcome)")
+            expectEqual(
+                outcome.errors, "hearth: \(data) belongs to the user root alone: run the command as this user\n",
                 "\(words): \(outcome.errors)")
         }
     }
@@ -98,9 +98,9 @@ struct CommandLineTests {
         let script = "exec \"$0\" restore --data \"$1/$(printf 'caf\\351')\" \"$1\""
         let outcome = try HearthBinary.run(
             ["-c", script, HearthBinary.path, directory.path], executable: "/bin/sh")
-        #expect(outcome.status == 2, "\(outcome)")
-        #expect(outcome.errors == "hearth: the argument number 3 is not UTF-8\n")
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).isEmpty)
+        expectEqual(outcome.status, 2, "\(outcome)")
+        expectEqual(outcome.errors, "hearth: the argument number 3 is not UTF-8\n")
+        try expect(FileManager.default.contentsOfDirectory(atPath: directory.path).isEmpty)
     }
 
     @Test
@@ -109,10 +109,10 @@ struct CommandLineTests {
         for flag in [
             "--data DIR", "--host HOST", "--port PORT", "--loops N", "--max-connections N", "--drain-time TIME",
         ] {
-            #expect(output.contains("  \(flag)\n"), "\(flag)")
+            expect(output.contains("  \(flag)\n"), "\(flag)")
         }
-        #expect(output.contains("Default 8080."))
-        #expect(output.contains("HEARTH_DATA"))
+        expect(output.contains("Default 8080."))
+        expect(output.contains("HEARTH_DATA"))
     }
 
     @Test(arguments: [
@@ -129,10 +129,10 @@ struct CommandLineTests {
     ])
     func `What is not understood is explained with status 2`(_ arguments: [String], _ expected: String) throws {
         let outcome = try HearthBinary.run(arguments)
-        #expect(outcome.status == 2)
-        #expect(outcome.errors.contains(expected), "\(outcome.errors)")
-        #expect(outcome.errors.contains("--help"))
-        #expect(outcome.output.isEmpty)
+        expectEqual(outcome.status, 2)
+        expect(outcome.errors.contains(expected), "\(outcome.errors)")
+        expect(outcome.errors.contains("--help"))
+        expect(outcome.output.isEmpty)
     }
 
     @Test
@@ -145,18 +145,18 @@ struct CommandLineTests {
             process.waitForEnd()
             return process
         }
-        #expect(try run(["--version"]).output.hasPrefix("hearth "))
-        #expect(try run(["check", "--help"]).output.hasPrefix("usage: hearth check"))
+        try expect(run(["--version"]).output.hasPrefix("hearth "))
+        try expect(run(["check", "--help"]).output.hasPrefix("usage: hearth check"))
         let outcome = try run(["check", "--data", "/nowhere"])
-        #expect(outcome.status == 1 && outcome.errors.contains("/nowhere is not a"), "\(outcome.errors)")
+        expect(outcome.status == 1 && outcome.errors.contains("/nowhere is not a"), "\(outcome.errors)")
         let refused = try run(["get", "users/ada"])
-        #expect(refused.status == 1 && refused.errors.contains("hearth get needs /proc"), "\(refused.errors)")
+        expect(refused.status == 1 && refused.errors.contains("hearth get needs /proc"), "\(refused.errors)")
     }
 
     @Test
     func `A wrong environment variable is named`() throws {
         let outcome = try HearthBinary.run(["serve"], environment: ["HEARTH_MAX_CONNECTIONS": "many"])
-        #expect(outcome.status == 2)
-        #expect(outcome.errors.contains("HEARTH_MAX_CONNECTIONS must be a whole number"))
+        expectEqual(outcome.status, 2)
+        expect(outcome.errors.contains("HEARTH_MAX_CONNECTIONS must be a whole number"))
     }
 }

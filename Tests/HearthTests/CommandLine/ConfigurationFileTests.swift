@@ -36,8 +36,9 @@ import Testing
 
     @Test func `Lines are names and values, empty, or comments`() throws {
         let file = try ConfigurationFile("# a\r\n\n  data = /a = b # c \r\n\tport=1\t\nissuer=", path: "FILE")
-        #expect(
-            file.settings == [
+        expectEqual(
+            file.settings,
+            [
                 .init(name: "data", value: "/a = b # c", line: 3), .init(name: "port", value: "1", line: 4),
                 .init(name: "issuer", value: "", line: 5),
             ])
@@ -45,18 +46,18 @@ import Testing
 
     @Test func `A setting gives way to the environment, and that to the command line`() throws {
         let text = "data = f\nport = 1"
-        #expect(try Self.parse(text)[Self.data] == "f")
-        #expect(try Self.parse(text)[Self.port] == 1)
-        #expect(try Self.parse(text, environment: ["HEARTH_PORT": "2"])[Self.port] == 2)
-        #expect(try Self.parse(text, ["--port", "3"], environment: ["HEARTH_PORT": "2"])[Self.port] == 3)
-        #expect(try Self.parse(text).given == ["config"])
-        #expect(try Self.parse("\u{FEFF}" + text)[Self.data] == "f")
+        try expectEqual(Self.parse(text)[Self.data], "f")
+        try expectEqual(Self.parse(text)[Self.port], 1)
+        try expectEqual(Self.parse(text, environment: ["HEARTH_PORT": "2"])[Self.port], 2)
+        try expectEqual(Self.parse(text, ["--port", "3"], environment: ["HEARTH_PORT": "2"])[Self.port], 3)
+        try expectEqual(Self.parse(text).given, ["config"])
+        try expectEqual(Self.parse("\u{FEFF}" + text)[Self.data], "f")
     }
 
     @Test func `A flag that may be repeated may have several lines`() throws {
         let text = "data = f\nissuer = a\nissuer = b"
-        #expect(try Self.parse(text).values(of: Self.issuers) == ["a", "b"])
-        #expect(try Self.parse(text, ["--issuer", "c"]).values(of: Self.issuers) == ["c"])
+        try expectEqual(Self.parse(text).values(of: Self.issuers), ["a", "b"])
+        try expectEqual(Self.parse(text, ["--issuer", "c"]).values(of: Self.issuers), ["c"])
     }
 
     @Test(arguments: [
@@ -69,13 +70,12 @@ import Testing
         ("= 1", "FILE:1:  is not a setting"),
     ])
     func `An error has the file and the line`(text: String, message: String) {
-        #expect(Self.message(text) == message)
+        expectEqual(Self.message(text), message)
     }
 
     @Test func `A wrong value is an error also where another one takes its place`() {
-        #expect(
-            Self.message("data = d\nport = x", ["--port", "1"])
-                == "FILE:2: port must be a whole number, not \"x\"")
+        expectEqual(
+            Self.message("data = d\nport = x", ["--port", "1"]), "FILE:2: port must be a whole number, not \"x\"")
     }
 
     @Test func `A server takes its settings from the file`() throws {
@@ -84,16 +84,16 @@ import Testing
         try Data("data = \(directory.path(of: "data"))\nport = 0\nlog-level = debug\n".utf8)
             .write(to: URL(filePath: file))
         let checked = try HearthBinary.run(["serve", "--config", file, "--check-config"])
-        #expect(checked.status == 0, "\(checked.errors)")
-        #expect(checked.output.contains("--log-level debug"))
-        #expect(checked.output.contains("--data \(directory.path(of: "data"))"))
+        expectEqual(checked.status, 0, "\(checked.errors)")
+        expect(checked.output.contains("--log-level debug"))
+        expect(checked.output.contains("--data \(directory.path(of: "data"))"))
         let environment = try HearthBinary.run(["serve", "--check-config"], environment: ["HEARTH_CONFIG": file])
-        #expect(environment.output == checked.output)
+        expectEqual(environment.output, checked.output)
     }
 
     @Test func `A file that cannot be read is named`() throws {
         let outcome = try HearthBinary.run(["serve", "--config", "/nowhere/hearth.conf"])
-        #expect(outcome.status == 1)
-        #expect(outcome.errors.contains("cannot read /nowhere/hearth.conf"))
+        expectEqual(outcome.status, 1)
+        expect(outcome.errors.contains("cannot read /nowhere/hearth.conf"))
     }
 }

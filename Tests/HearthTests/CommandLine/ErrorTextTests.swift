@@ -34,13 +34,13 @@ struct ErrorTextTests {
                 ["indexes", "apply", file, "--data", wrong],
             ] {
                 let outcome = try HearthBinary.run(command)
-                #expect(outcome.status == 1, "\(command)")
-                #expect(outcome.errors.contains("\(wrong) is not a Hearth data directory"), "\(outcome.errors)")
-                #expect(listing() == before, "\(command)")
+                expectEqual(outcome.status, 1, "\(command)")
+                expect(outcome.errors.contains("\(wrong) is not a Hearth data directory"), "\(outcome.errors)")
+                expectEqual(listing(), before, "\(command)")
             }
             let restore = try HearthBinary.run(["restore", wrong, "--data", path("target")])
-            #expect(restore.status == 1 && restore.errors.contains("is not a backup"), "\(restore.errors)")
-            #expect(listing() == before)
+            expect(restore.status == 1 && restore.errors.contains("is not a backup"), "\(restore.errors)")
+            expectEqual(listing(), before)
         }
     }
 
@@ -52,10 +52,10 @@ struct ErrorTextTests {
         let lines = try write("c.jsonl", #"{"__name__":"x","n":1}"#)
         let (number, brace) = (try write("number.json", #"{"indexes": 5}"#), try write("brace.json", "{"))
         let strange = path("strange")
-        #expect(try HearthBinary.run(["backup", "--data", data, strange]).status == 0)
+        try expectEqual(HearthBinary.run(["backup", "--data", data, strange]).status, 0)
         _ = try write("strange/FORMAT", "another")
         let damaged = path("damaged")
-        #expect(try HearthBinary.run(["backup", "--data", data, damaged]).status == 0)
+        try expectEqual(HearthBinary.run(["backup", "--data", data, damaged]).status, 0)
         for name in try FileManager.default.contentsOfDirectory(atPath: "\(damaged)/runs") {
             _ = try write("damaged/runs/\(name)", "damage")
         }
@@ -104,14 +104,14 @@ struct ErrorTextTests {
         let names = try Regex(#"(^|[ "])[a-z]+[A-Z]\w*:|\w+\(|Error Domain|\(\[a-z"#)
         for command in commands {
             let outcome = try HearthBinary.run(command)
-            #expect(outcome.status == 1 || outcome.status == 2, "\(command): \(outcome.output)")
-            #expect(outcome.errors.contains("hearth: "), "\(command)")
+            expect(outcome.status == 1 || outcome.status == 2, "\(command): \(outcome.output)")
+            expect(outcome.errors.contains("hearth: "), "\(command)")
             for line in outcome.errors.split(separator: "\n") {
-                #expect(line.firstMatch(of: names) == nil, "\(command): \(line)")
-                #expect(!line.contains("regex"), "\(command): \(line)")
+                expectNil(line.firstMatch(of: names), "\(command): \(line)")
+                expect(!line.contains("regex"), "\(command): \(line)")
             }
         }
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -119,15 +119,15 @@ struct ErrorTextTests {
         let server = try ServerProcess(data: path("data"))
         let address = "127.0.0.1:\(server.port)"
         let command = ["set", "books/a&b", "{}", "--create", "--address", address]
-        #expect(try HearthBinary.run(command).status == 0)
+        try expectEqual(HearthBinary.run(command).status, 0)
         let refused = try HearthBinary.run(command)
-        #expect(refused.status == 1)
+        expectEqual(refused.status, 1)
         let link = "see http://\(address)/console#/data?db=projects/hearth/databases/(default)&path=books/a%26b\n"
-        #expect(refused.errors.hasSuffix(link), "\(refused.errors)")
+        expect(refused.errors.hasSuffix(link), "\(refused.errors)")
         // An error that no view explains has no link.
         let wrong = try HearthBinary.run(["query", "books", "--where", "__x__ == 1", "--address", address])
-        #expect(wrong.status != 0 && !wrong.errors.contains("console#"), "\(wrong.errors)")
-        #expect(server.stop() == 0)
+        expect(wrong.status != 0 && !wrong.errors.contains("console#"), "\(wrong.errors)")
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -136,21 +136,20 @@ struct ErrorTextTests {
         let address = ["--address", "127.0.0.1:\(server.port)"]
         let file = try write("c.jsonl", #"{"__name__":"x","n":1}"#)
         let loaded = try HearthBinary.run(["load", file, "--collection", "/c", "--quiet"] + address)
-        #expect(loaded.status == 0, "\(loaded.errors)")
+        expectEqual(loaded.status, 0, "\(loaded.errors)")
         let line = #"{"__name__":"c/x","n":1}"# + "\n"
-        #expect(try HearthBinary.run(["get", "/c/x"] + address).output == line)
-        #expect(try HearthBinary.run(["query", "/c"] + address).output == line)
-        #expect(try HearthBinary.run(["query", "/c", "__name__ == x"] + address).output == line)
-        #expect(
-            try HearthBinary.run(["export", "--collection", "/c"] + address).output == #"{"__name__":"x","n":1}"# + "\n"
-        )
+        try expectEqual(HearthBinary.run(["get", "/c/x"] + address).output, line)
+        try expectEqual(HearthBinary.run(["query", "/c"] + address).output, line)
+        try expectEqual(HearthBinary.run(["query", "/c", "__name__ == x"] + address).output, line)
+        try expectEqual(
+            HearthBinary.run(["export", "--collection", "/c"] + address).output, #"{"__name__":"x","n":1}"# + "\n")
         for watched in ["/c", "/c/x"] {
             let watch = HearthProcess(["watch", watched] + address)
             try watch.start()
-            #expect(watch.waitForLine(prefix: "added") != nil, "\(watch.errors)")
+            expect(watch.waitForLine(prefix: "added") != nil, "\(watch.errors)")
             watch.signal(SIGKILL)
             watch.waitForEnd()
         }
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 }

@@ -20,12 +20,12 @@ struct ProgressTests {
         func run(_ words: [String], _ prefixes: [String], undo: String? = nil) throws {
             for isQuiet in [true, false] {
                 let outcome = try HearthBinary.run(words + ["--progress", "0s"] + (isQuiet ? ["--quiet"] : []))
-                #expect(outcome.status == 0, "\(words): \(outcome.errors)")
-                if isQuiet { #expect(outcome.errors.isEmpty, "\(words): \(outcome.errors)") }
+                expectEqual(outcome.status, 0, "\(words): \(outcome.errors)")
+                if isQuiet { expect(outcome.errors.isEmpty, "\(words): \(outcome.errors)") }
                 if isQuiet, let undo { try FileManager.default.removeItem(atPath: undo) }
                 for prefix in prefixes where !isQuiet {
                     let isThere = outcome.errors.split(separator: "\n").contains { $0.contains(prefix) }
-                    #expect(isThere, "\(words): no \(prefix) in \(outcome.errors)")
+                    expect(isThere, "\(words): no \(prefix) in \(outcome.errors)")
                 }
             }
         }
@@ -35,7 +35,7 @@ struct ProgressTests {
         try run(["export", "--collection", "c"] + address, [" documents/s"])
         let (first, second) = (directory.path(of: "first"), directory.path(of: "second"))
         try run(["backup", "--data", data, first], ["copying: "], undo: first)
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         try run(["backup", "--data", data, second], ["copying: "], undo: second)
         let forked = directory.path(of: "forked")
         try run(["fork", data, forked], ["copying: "], undo: forked)
@@ -47,12 +47,12 @@ struct ProgressTests {
 
     @Test
     func `The amount, and the share where the total is known`() {
-        #expect(
-            ProgressLine.text(WorkProgress("checking the runs", done: 1_234_567, total: 2_469_134, .entries))
-                == "checking the runs: 1,234,567 entries of 2,469,134 entries, 50.0 %")
-        #expect(ProgressLine.text(WorkProgress("copying", done: 1_500_000, total: 0, .bytes)) == "copying: 1.5 MB")
-        #expect(
-            ProgressLine.text(WorkProgress("copying", done: 3_000_000, total: 2_000_000, .bytes))
-                == "copying: 3.0 MB of 3.0 MB, 100.0 %")
+        expectEqual(
+            ProgressLine.text(WorkProgress("checking the runs", done: 1_234_567, total: 2_469_134, .entries)),
+            "checking the runs: 1,234,567 entries of 2,469,134 entries, 50.0 %")
+        expectEqual(ProgressLine.text(WorkProgress("copying", done: 1_500_000, total: 0, .bytes)), "copying: 1.5 MB")
+        expectEqual(
+            ProgressLine.text(WorkProgress("copying", done: 3_000_000, total: 2_000_000, .bytes)),
+            "copying: 3.0 MB of 3.0 MB, 100.0 %")
     }
 }

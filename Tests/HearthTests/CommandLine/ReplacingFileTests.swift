@@ -29,14 +29,14 @@ struct ReplacingFileTests {
         // The number is that of this process, as in a container.
         for number in ["1", "4194303", String(getpid())] { try write("left", "export.\(number).new") }
         ReplacingFile.removeAbandoned(of: path)
-        #expect(try names() == others)
+        try expectEqual(names(), others)
         let file = try ReplacingFile(path)
         try file.write(Array("whole".utf8))
         ReplacingFile.removeAbandoned(of: path)
-        #expect(try names() == others.union(["export.\(getpid()).new"]))
+        try expectEqual(names(), others.union(["export.\(getpid()).new"]))
         try file.finish()
-        #expect(try names() == others.union(["export"]))
-        #expect(try String(contentsOfFile: path, encoding: .utf8) == "whole")
+        try expectEqual(names(), others.union(["export"]))
+        try expectEqual(String(contentsOfFile: path, encoding: .utf8), "whole")
     }
 
     @Test
@@ -45,10 +45,10 @@ struct ReplacingFileTests {
         try write("left", "export.\(getpid()).new")
         let file = try ReplacingFile(path)
         try file.write(Array("part".utf8))
-        #expect(try String(contentsOfFile: path, encoding: .utf8) == "before")
+        try expectEqual(String(contentsOfFile: path, encoding: .utf8), "before")
         try file.finish()
-        #expect(try String(contentsOfFile: path, encoding: .utf8) == "part")
-        #expect(try names() == ["export"])
+        try expectEqual(String(contentsOfFile: path, encoding: .utf8), "part")
+        try expectEqual(names(), ["export"])
     }
 
     @Test(arguments: [ReplacingFile.Durability.bytes, .name])
@@ -65,12 +65,12 @@ struct ReplacingFileTests {
         defer { watch.end() }
         try ReplacingFile.replace(path, with: Array("x".utf8), durability)
         let expected = durability == .bytes ? ["sync", "rename"] : ["sync", "rename", "sync"]
-        #expect(changes.withLock { $0 } == expected)
+        expectEqual(changes.withLock { $0 }, expected)
         let state = MigrationState(
             source: "a", target: "b", readTime: nil,
             listenFrom: TimestampValue(seconds: 0, nanoseconds: 0))
         changes.update { $0 = [] }
         try state.write(to: directory.path(of: "state"))
-        #expect(changes.withLock { $0 } == ["sync", "rename"])
+        expectEqual(changes.withLock { $0 }, ["sync", "rename"])
     }
 }

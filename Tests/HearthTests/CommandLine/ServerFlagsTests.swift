@@ -1,6 +1,7 @@
 // The commands that are clients: the token of the environment.
 
 import HearthClient
+import TestSupport
 import Testing
 
 @testable import hearth
@@ -15,16 +16,16 @@ import Testing
 
     @Test
     func `The token comes from the environment, and no flag has it`() async throws {
-        #expect(try await configuration("abc").tokenProvider?(false) == "abc")
-        #expect(try configuration(nil).tokenProvider == nil)
-        #expect(try configuration("").tokenProvider == nil)
-        #expect(ServerFlags.all.allSatisfy { $0.environmentVariable != ServerFlags.tokenVariable })
+        try await expectEqual(configuration("abc").tokenProvider?(false), "abc")
+        try expectNil(configuration(nil).tokenProvider)
+        try expectNil(configuration("").tokenProvider)
+        expect(ServerFlags.all.allSatisfy { $0.environmentVariable != ServerFlags.tokenVariable })
     }
 
     @Test
     func `A text that is not a token is refused without being repeated`() throws {
         let error = #expect(throws: UsageError.self) { try configuration("canary token") }
-        #expect(error?.message.hasPrefix("HEARTH_TOKEN: ") == true)
-        #expect(error?.message.contains("canary") == false)
+        expectEqual(error?.message.hasPrefix("HEARTH_TOKEN: "), true)
+        expectEqual(error?.message.contains("canary"), false)
     }
 }

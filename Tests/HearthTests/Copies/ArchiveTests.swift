@@ -16,7 +16,7 @@ struct ArchiveCommandTests {
 
     private func run(_ arguments: [String], status: Int32 = 0) throws -> String {
         let outcome = try HearthBinary.run(arguments)
-        #expect(outcome.status == status, "\(arguments): \(outcome.errors)")
+        expectEqual(outcome.status, status, "\(arguments): \(outcome.errors)")
         return outcome.output + outcome.errors
     }
 
@@ -29,12 +29,12 @@ struct ArchiveCommandTests {
     @Test
     func `The drill of docs/backup.md runs as it stands`() throws {
         let outcome = try PageScript.run("docs/backup.md", in: directory)
-        #expect(outcome.status == 0, "\(outcome.errors)")
+        expectEqual(outcome.status, 0, "\(outcome.errors)")
         let lines = outcome.output.split(separator: "\n").map(String.init)
         // While serving, after the restore, and not in the last two lines: there is the backup, without the order.
-        #expect(lines.count { $0 == #"{"__name__":"orders/1","total":10}"# } == 2, "\(outcome.output)")
-        #expect(lines.contains("archive: no problems"))
-        #expect(lines.last == #"{"__name__":"orders/2","total":20}"#)
+        expectEqual(lines.count { $0 == #"{"__name__":"orders/1","total":10}"# }, 2, "\(outcome.output)")
+        expect(lines.contains("archive: no problems"))
+        expectEqual(lines.last, #"{"__name__":"orders/2","total":20}"#)
     }
 
     @Test
@@ -49,32 +49,30 @@ struct ArchiveCommandTests {
         server = try serve(data)
         client = try TestClient(server)
         try await client.set("c/d3", number: 33)
-        #expect(
-            try run(["get", "--address", "127.0.0.1:\(server.port)", "--at", before, "c/d3"])
-                .contains("3}"))
+        try expect(run(["get", "--address", "127.0.0.1:\(server.port)", "--at", before, "c/d3"]).contains("3}"))
         let exported = try run(
             ["export", "--address", "127.0.0.1:\(server.port)", "--collection", "c", "--at", before])
-        #expect(!exported.contains("33"))
+        expect(!exported.contains("33"))
         await client.close()
-        #expect(server.stop() == 0)
-        #expect(server.process.errors.contains("event=archive_on_same_device"))
-        #expect(try run(["archive", "check", archive]).hasSuffix("no problems\n"))
-        #expect(try run(["archive", "list", archive]).contains("restores from"))
+        expectEqual(server.stop(), 0)
+        expect(server.process.errors.contains("event=archive_on_same_device"))
+        try expect(run(["archive", "check", archive]).hasSuffix("no problems\n"))
+        try expect(run(["archive", "list", archive]).contains("restores from"))
 
         let restored = directory.path(of: "restored")
-        #expect(try run(["restore", "--from", archive, "--to", restored, "--at", before]).contains("as of"))
-        #expect(try run(["get", "--data", restored, "c/d3"]).contains("3}"))
-        #expect(try !run(["get", "--data", restored, "c/d3"]).contains("33"))
+        try expect(run(["restore", "--from", archive, "--to", restored, "--at", before]).contains("as of"))
+        try expect(run(["get", "--data", restored, "c/d3"]).contains("3}"))
+        try expect(!run(["get", "--data", restored, "c/d3"]).contains("33"))
         let part = directory.path(of: "part")
         _ = try run(["restore", "--from", archive, "--to", part, "--collection", "c"])
-        #expect(try run(["get", "--data", part, "c/d3"]).contains("33"))
+        try expect(run(["get", "--data", part, "c/d3"]).contains("33"))
         _ = try run(["get", "--data", part, "e/x"], status: 1)
         for path in [restored, part] { _ = try run(["check", "--data", path]) }
 
         // A restored directory has another identity.
         let refused = try HearthBinary.run(["serve", "--data", restored, "--archive", archive, "--port", "0"])
-        #expect(refused.status == 1)
-        #expect(refused.errors.contains("of another store"))
+        expectEqual(refused.status, 1)
+        expect(refused.errors.contains("of another store"))
     }
 
     @Test
@@ -84,20 +82,20 @@ struct ArchiveCommandTests {
             let client = try TestClient(server)
             try await client.set("c/x", number: number)
             await client.close()
-            #expect(server.stop() == 0)
+            expectEqual(server.stop(), 0)
         }
         let last = try #require(try records().last)
-        #expect(try !run(["archive", "list", archive]).contains("not complete"))
+        try expect(!run(["archive", "list", archive]).contains("not complete"))
         let bytes = try Data(contentsOf: URL(filePath: last))
         try bytes.dropLast(1).write(to: URL(filePath: last))
         let restored = directory.path(of: "restored")
         for words in [["list", archive], ["check", archive]] {
             let output = try run(["archive"] + words)
-            #expect(output.contains("note: \(last) is not complete"), "\(output)")
+            expect(output.contains("note: \(last) is not complete"), "\(output)")
         }
         let outcome = try run(["restore", "--from", archive, "--to", restored])
-        #expect(outcome.contains("; \(last) is not complete"), "\(outcome)")
-        #expect(try run(["get", "--data", restored, "c/x"]).contains("1}"))
+        expect(outcome.contains("; \(last) is not complete"), "\(outcome)")
+        try expect(run(["get", "--data", restored, "c/x"]).contains("1}"))
     }
 
     /// The paths of the archive's files of records.
@@ -114,27 +112,27 @@ struct ArchiveCommandTests {
             let client = try TestClient(server)
             try await client.set("c/d", number: number)
             await client.close()
-            #expect(server.stop() == 0)
+            expectEqual(server.stop(), 0)
         }
         let target = directory.path(of: "target")
-        #expect(
-            try run(["restore", "--from", archive, "--to", target, "--version", "99999999999999999"], status: 1)
-                .contains("no commits between"))
-        #expect(try run(["restore", "--data", target], status: 2).contains("--from"))
+        try expect(
+            run(["restore", "--from", archive, "--to", target, "--version", "99999999999999999"], status: 1).contains(
+                "no commits between"))
+        try expect(run(["restore", "--data", target], status: 2).contains("--from"))
         _ = try run(["restore", "--from", archive, data, "--to", target], status: 2)
         _ = try run(["restore", data, "--to", target, "--version", "3"], status: 2)
         _ = try run(["restore", "--from", data, "--to", target, "--at", "2031-05-02T12:00:00Z"], status: 2)
         _ = try run(["archive", "list", data], status: 1)
         _ = try run(["archive", "burn", archive], status: 2)
-        #expect(try run(["archive", "prune", archive, "--retention", "0s"]).contains("removed"))
+        try expect(run(["archive", "prune", archive, "--retention", "0s"]).contains("removed"))
         let records = "\(archive)/records"
         let name = try #require(try FileManager.default.contentsOfDirectory(atPath: records).first)
         var bytes = try Data(contentsOf: URL(fileURLWithPath: "\(records)/\(name)"))
         bytes[bytes.count - 1] ^= 1
         try bytes.write(to: URL(fileURLWithPath: "\(records)/\(name)"))
-        #expect(try run(["archive", "check", archive], status: 1).contains(name))
-        #expect(try run(["restore", "--from", archive, "--to", target], status: 1).contains("hearth archive check"))
-        #expect(!FileManager.default.fileExists(atPath: target))
+        try expect(run(["archive", "check", archive], status: 1).contains(name))
+        try expect(run(["restore", "--from", archive, "--to", target], status: 1).contains("hearth archive check"))
+        expect(!FileManager.default.fileExists(atPath: target))
     }
 
     @Test
@@ -149,10 +147,10 @@ struct ArchiveCommandTests {
         server.kill()
         try disk.makeReadOnly()
         let fork = directory.path(of: "fork")
-        #expect(try run(["fork", source, fork]).contains("bytes were copied"))
-        #expect(try run(["get", "--data", fork, "c/d"]).contains("7}"))
+        try expect(run(["fork", source, fork]).contains("bytes were copied"))
+        try expect(run(["get", "--data", fork, "c/d"]).contains("7}"))
         let refused = try HearthBinary.run(["serve", "--fork-of", source, "--port", "0"])
-        #expect(refused.status == 1)
-        #expect(refused.errors.contains("Read-only file system"))
+        expectEqual(refused.status, 1)
+        expect(refused.errors.contains("Read-only file system"))
     }
 }

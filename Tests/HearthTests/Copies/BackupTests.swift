@@ -14,21 +14,21 @@ struct BackupTests {
         let client = try TestClient(server)
         for number in 0..<10 { try await client.set("c/d\(number)", number: number) }
         let backup = try HearthBinary.run(["backup", "--data", data, directory.path(of: "copy")])
-        #expect(backup.status == 0, "\(backup.errors)")
+        expectEqual(backup.status, 0, "\(backup.errors)")
         try await client.set("c/late", number: 1)
         await client.close()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
 
-        #expect(try HearthBinary.run(["check", "--data", directory.path(of: "copy")]).status == 0)
+        try expectEqual(HearthBinary.run(["check", "--data", directory.path(of: "copy")]).status, 0)
         let restored = directory.path(of: "restored")
         let restore = try HearthBinary.run(["restore", "--data", restored, directory.path(of: "copy")])
-        #expect(restore.status == 0, "\(restore.errors)")
+        expectEqual(restore.status, 0, "\(restore.errors)")
         let second = try ServerProcess(data: restored)
         let again = try TestClient(second)
-        for number in 0..<10 { #expect(try await again.number("c/d\(number)") == number) }
-        #expect(try await again.number("c/late") == nil)
+        for number in 0..<10 { try await expectEqual(again.number("c/d\(number)"), number) }
+        try await expectNil(again.number("c/late"))
         await again.close()
-        #expect(second.stop() == 0)
+        expectEqual(second.stop(), 0)
     }
 
     /// Mounting needs root.
@@ -41,16 +41,16 @@ struct BackupTests {
         let server = HearthProcess(
             ["--mount", "sh", "-c", script, HearthBinary.path, hidden, data], executable: "/usr/bin/unshare")
         try server.start()
-        #expect(server.waitForLine(prefix: "hearth ready on ") != nil, "\(server.errors)")
+        expect(server.waitForLine(prefix: "hearth ready on ") != nil, "\(server.errors)")
         for words in [["backup", "--data", data, "\(hidden)/a"], ["fork", data, "\(hidden)/b"]] {
             let outcome = try HearthBinary.run(words)
-            #expect(outcome.status == 1 && outcome.output.isEmpty, "\(outcome)")
-            #expect(outcome.errors.contains("PrivateTmp"), "\(outcome)")
+            expect(outcome.status == 1 && outcome.output.isEmpty, "\(outcome)")
+            expect(outcome.errors.contains("PrivateTmp"), "\(outcome)")
         }
-        #expect(try HearthBinary.run(["backup", "--data", data, directory.path(of: "copy")]).status == 0)
+        try expectEqual(HearthBinary.run(["backup", "--data", data, directory.path(of: "copy")]).status, 0)
         server.signal(SIGTERM)
         server.waitForEnd()
-        #expect(server.status == 0)
+        expectEqual(server.status, 0)
     }
 
     @Test
@@ -61,13 +61,13 @@ struct BackupTests {
         let client = try TestClient(server)
         try await client.set("c/x", number: 5)
         await client.close()
-        #expect(server.stop() == 0)
-        #expect(try HearthBinary.run(["backup", "--data", data, directory.path(of: "copy")]).status == 0)
+        expectEqual(server.stop(), 0)
+        try expectEqual(HearthBinary.run(["backup", "--data", data, directory.path(of: "copy")]).status, 0)
         let second = try ServerProcess(data: directory.path(of: "copy"))
         let again = try TestClient(second)
-        #expect(try await again.number("c/x") == 5)
+        try await expectEqual(again.number("c/x"), 5)
         await again.close()
-        #expect(second.stop() == 0)
+        expectEqual(second.stop(), 0)
     }
 
     @Test
@@ -75,38 +75,38 @@ struct BackupTests {
         let directory = TemporaryDirectory("backup")
         let data = directory.path(of: "data")
         let nothing = try HearthBinary.run(["backup", "--data", data, directory.path(of: "copy")])
-        #expect(nothing.status == 1)
-        #expect(nothing.errors.contains("not a Hearth data directory"))
+        expectEqual(nothing.status, 1)
+        expect(nothing.errors.contains("not a Hearth data directory"))
         let server = try ServerProcess(data: data)
         let taken = try HearthBinary.run(["backup", "--data", data, data])
-        #expect(taken.status == 1)
-        #expect(server.process.isRunning)
-        #expect(server.stop() == 0)
-        #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
+        expectEqual(taken.status, 1)
+        expect(server.process.isRunning)
+        expectEqual(server.stop(), 0)
+        try expectEqual(HearthBinary.run(["check", "--data", data]).status, 0)
     }
 
     @Test
     func `A target that leads nowhere, and what a killed backup has left, are named`() throws {
         let directory = TemporaryDirectory("backup")
         let (data, link) = (directory.path(of: "data"), directory.path(of: "link"))
-        #expect(try ServerProcess(data: data).stop() == 0)
+        try expectEqual(ServerProcess(data: data).stop(), 0)
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: directory.path(of: "none"))
         for words in [["backup", "--data", data, link], ["restore", "--data", link, data], ["salvage", data, link]] {
             let outcome = try HearthBinary.run(words + ["--quiet"])
-            #expect(outcome.status == 1 && outcome.errors.contains("exists"), "\(words): \(outcome.errors)")
-            #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["data", "link"])
+            expect(outcome.status == 1 && outcome.errors.contains("exists"), "\(words): \(outcome.errors)")
+            try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path).sorted(), ["data", "link"])
         }
 
         // FORMAT comes last.
         let target = directory.path(of: "copy")
-        #expect(try HearthBinary.run(["backup", "--data", data, target]).status == 0)
+        try expectEqual(HearthBinary.run(["backup", "--data", data, target]).status, 0)
         try FileManager.default.removeItem(atPath: target + "/FORMAT")
         let second = try HearthBinary.run(["backup", "--data", data, target])
-        #expect(second.status == 1 && second.errors.contains("has left of a backup, remove it"), "\(second.errors)")
+        expect(second.status == 1 && second.errors.contains("has left of a backup, remove it"), "\(second.errors)")
         let lock = open(target + "/LOCK", O_RDWR)
-        #expect(flock(lock, LOCK_EX | LOCK_NB) == 0)
+        expectEqual(flock(lock, LOCK_EX | LOCK_NB), 0)
         let beside = try HearthBinary.run(["backup", "--data", data, target])
-        #expect(beside.status == 1 && beside.errors.contains("another process uses"), "\(beside.errors)")
+        expect(beside.status == 1 && beside.errors.contains("another process uses"), "\(beside.errors)")
         close(lock)
     }
 
@@ -114,14 +114,14 @@ struct BackupTests {
     func `A check reports that a directory is in use, is damaged, or does not exist`() async throws {
         let directory = TemporaryDirectory("backup")
         let data = directory.path(of: "data")
-        #expect(try HearthBinary.run(["check", "--data", data]).status == 1)
+        try expectEqual(HearthBinary.run(["check", "--data", data]).status, 1)
         let server = try ServerProcess(data: data)
-        #expect(try HearthBinary.run(["check", "--data", data]).status == 1)
+        try expectEqual(HearthBinary.run(["check", "--data", data]).status, 1)
         let client = try TestClient(server)
         try await client.set("c/x", number: 5)
         await client.close()
-        #expect(server.stop() == 0)
-        #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
+        expectEqual(server.stop(), 0)
+        try expectEqual(HearthBinary.run(["check", "--data", data]).status, 0)
         // The blocks of a run are overwritten.
         let run = try #require(
             FileManager.default.enumerator(atPath: data)?.compactMap { $0 as? String }.first {
@@ -131,7 +131,7 @@ struct BackupTests {
         try handle.write(contentsOf: Data(repeating: 0xA5, count: 3 * 4_096))
         try handle.close()
         let damaged = try HearthBinary.run(["check", "--data", data])
-        #expect(damaged.status == 1)
+        expectEqual(damaged.status, 1)
     }
 
     /// All files below a directory with their sizes.
@@ -150,8 +150,8 @@ struct BackupTests {
         try await client.set("c/x", number: 5)
         await client.close()
         let copy = directory.path(of: "copy")
-        #expect(try HearthBinary.run(["backup", "--data", directory.path(of: "data"), copy]).status == 0)
-        #expect(server.stop() == 0)
+        try expectEqual(HearthBinary.run(["backup", "--data", directory.path(of: "data"), copy]).status, 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -175,26 +175,26 @@ struct BackupTests {
                 ["backup", "--data", copy, target], ["backup", "--data", link, target],
             ] {
                 let outcome = try HearthBinary.run(words)
-                #expect(outcome.status == 1, "\(words)")
-                #expect(files(directory.path) == before, "\(words): \(outcome.errors)")
+                expectEqual(outcome.status, 1, "\(words)")
+                expectEqual(files(directory.path), before, "\(words): \(outcome.errors)")
             }
         }
         // The name under which a restore writes is its own.
         let named = directory.path(of: "new/RESTORE.new")
         try FileManager.default.createDirectory(atPath: directory.path(of: "new"), withIntermediateDirectories: false)
         try FileManager.default.copyItem(atPath: copy, toPath: named)
-        #expect(try HearthBinary.run(["restore", "--data", directory.path(of: "new"), named]).status == 1)
-        #expect(files(named) == files(copy))
+        try expectEqual(HearthBinary.run(["restore", "--data", directory.path(of: "new"), named]).status, 1)
+        expectEqual(files(named), files(copy))
         // Served, too.
         let server = try ServerProcess(data: directory.path(of: "data"))
         for target in ["data", "data/sub", "data/runs/sub", "data/../data/sub"] {
             let backup = try HearthBinary.run([
                 "backup", "--data", directory.path(of: "data"), directory.path(of: target),
             ])
-            #expect(backup.status == 1 && backup.errors.contains("two separate directories"), "\(backup.errors)")
+            expect(backup.status == 1 && backup.errors.contains("two separate directories"), "\(backup.errors)")
         }
-        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "data/sub")))
-        #expect(server.stop() == 0)
+        expect(!FileManager.default.fileExists(atPath: directory.path(of: "data/sub")))
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -203,18 +203,18 @@ struct BackupTests {
         let data = directory.path(of: "data")
         let server = try ServerProcess(data: data)
         let outcome = try HearthBinary.run(["restore", "--data", directory.path(of: "new"), data])
-        #expect(outcome.status == 1)
-        #expect(outcome.errors.contains("\(data) is in use by another process"), "\(outcome.errors)")
-        #expect(outcome.errors.contains("hearth backup"))
-        #expect(server.stop() == 0)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["data"])
+        expectEqual(outcome.status, 1)
+        expect(outcome.errors.contains("\(data) is in use by another process"), "\(outcome.errors)")
+        expect(outcome.errors.contains("hearth backup"))
+        expectEqual(server.stop(), 0)
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path), ["data"])
         // What an interrupted restore has left is in nobody's way.
         let left = directory.path(of: "new/RESTORE.new")
         try FileManager.default.createDirectory(atPath: "\(left)/runs", withIntermediateDirectories: true)
         let restored = try HearthBinary.run(["restore", "--data", directory.path(of: "new") + "/", data])
-        #expect(restored.status == 0, "\(restored.errors)")
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["data", "new"])
-        #expect(try HearthBinary.run(["check", "--data", directory.path(of: "new")]).status == 0)
+        expectEqual(restored.status, 0, "\(restored.errors)")
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path).sorted(), ["data", "new"])
+        try expectEqual(HearthBinary.run(["check", "--data", directory.path(of: "new")]).status, 0)
     }
 
     @Test
@@ -231,19 +231,19 @@ struct BackupTests {
             return process
         }
         let restore = try runLimited(["restore", "--data", new, copy])
-        #expect(restore.status == 1 && restore.errors.contains("File too large"), "\(restore.errors)")
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["copy", "data"])
+        expect(restore.status == 1 && restore.errors.contains("File too large"), "\(restore.errors)")
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path).sorted(), ["copy", "data"])
         let backup = try runLimited(["backup", "--data", data, new])
-        #expect(backup.status == 1, "\(backup.errors)")
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["copy", "data"])
+        expectEqual(backup.status, 1, "\(backup.errors)")
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path).sorted(), ["copy", "data"])
         let run = try #require(files(copy).keys.first { $0.hasSuffix(".run") })
         let handle = try #require(FileHandle(forWritingAtPath: "\(copy)/\(run)"))
         try handle.write(contentsOf: Data(repeating: 0xA5, count: 4_096))
         try handle.close()
         let damaged = try HearthBinary.run(["restore", "--data", new, copy])
-        #expect(damaged.status == 1 && damaged.errors.contains("\(copy) is damaged"), "\(damaged.errors)")
-        #expect(!damaged.errors.contains("RESTORE"), "\(damaged.errors)")
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["copy", "data"])
+        expect(damaged.status == 1 && damaged.errors.contains("\(copy) is damaged"), "\(damaged.errors)")
+        expect(!damaged.errors.contains("RESTORE"), "\(damaged.errors)")
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path).sorted(), ["copy", "data"])
     }
 
     @Test
@@ -262,18 +262,18 @@ struct BackupTests {
             try Data("x".utf8).write(to: URL(fileURLWithPath: disk.path(of: name)))
         }
         let served = try HearthBinary.run(["serve", "--data", disk.path, "--port", "0"])
-        #expect(served.status == 1 && served.errors.contains("hearth restore"), "\(served)")
+        expect(served.status == 1 && served.errors.contains("hearth restore"), "\(served)")
         let restored = try HearthBinary.run(["restore", "--data", disk.path, copy])
-        #expect(restored.status == 0, "\(restored)")
+        expectEqual(restored.status, 0, "\(restored)")
         let names = Set(try FileManager.default.contentsOfDirectory(atPath: disk.path))
-        #expect(names.isSuperset(of: ["FORMAT", "runs", "log", "lost+found"]) && !names.contains("RESTORE.new"))
-        #expect(!FileManager.default.fileExists(atPath: disk.path(of: "runs/old")))
-        #expect(try HearthBinary.run(["check", "--data", disk.path]).status == 0)
+        expect(names.isSuperset(of: ["FORMAT", "runs", "log", "lost+found"]) && !names.contains("RESTORE.new"))
+        expect(!FileManager.default.fileExists(atPath: disk.path(of: "runs/old")))
+        try expectEqual(HearthBinary.run(["check", "--data", disk.path]).status, 0)
         // What it has now stays.
         let again = try HearthBinary.run(["restore", "--data", disk.path, copy])
-        #expect(again.status == 1 && again.errors.contains("not an empty directory"), "\(again)")
+        expect(again.status == 1 && again.errors.contains("not an empty directory"), "\(again)")
         let server = try ServerProcess(data: disk.path)
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -281,14 +281,14 @@ struct BackupTests {
         let directory = TemporaryDirectory("backup")
         let data = directory.path(of: "data")
         let server = try ServerProcess(data: data)
-        #expect(try HearthBinary.run(["backup", "--data", data, directory.path(of: "copy")]).status == 0)
-        #expect(server.stop() == 0)
+        try expectEqual(HearthBinary.run(["backup", "--data", data, directory.path(of: "copy")]).status, 0)
+        expectEqual(server.stop(), 0)
         let onto = try HearthBinary.run(["restore", "--data", data, directory.path(of: "copy")])
-        #expect(onto.status == 1)
-        #expect(onto.errors.contains("not an empty directory"))
+        expectEqual(onto.status, 1)
+        expect(onto.errors.contains("not an empty directory"))
         try Data("hearth-data 999999\n".utf8).write(to: URL(fileURLWithPath: directory.path(of: "copy/FORMAT")))
         let target = directory.path(of: "target")
-        #expect(try HearthBinary.run(["restore", "--data", target, directory.path(of: "copy")]).status == 1)
-        #expect(!FileManager.default.fileExists(atPath: target))
+        try expectEqual(HearthBinary.run(["restore", "--data", target, directory.path(of: "copy")]).status, 1)
+        expect(!FileManager.default.fileExists(atPath: target))
     }
 }

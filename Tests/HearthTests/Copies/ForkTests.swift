@@ -15,18 +15,18 @@ struct ForkTests {
         let client = try TestClient(server)
         for number in 0..<10 { try await client.set("c/d\(number)", number: number) }
         let made = try HearthBinary.run(["fork", data, fork])
-        #expect(made.status == 0 && made.output == "\(fork) forked from \(data)\n", "\(made.errors)")
+        expect(made.status == 0 && made.output == "\(fork) forked from \(data)\n", "\(made.errors)")
         try await client.set("c/d0", number: 100)
         let second = try ServerProcess(data: fork)
         let other = try TestClient(second)
         try await other.set("c/d1", number: 200)
-        #expect(try await other.number("c/d0") == 0)
-        #expect(try await client.number("c/d1") == 1)
+        try await expectEqual(other.number("c/d0"), 0)
+        try await expectEqual(client.number("c/d1"), 1)
         await other.close()
         await client.close()
-        #expect(second.stop() == 0)
-        #expect(server.stop() == 0)
-        for path in [data, fork] { #expect(try HearthBinary.run(["check", "--data", path]).status == 0) }
+        expectEqual(second.stop(), 0)
+        expectEqual(server.stop(), 0)
+        for path in [data, fork] { try expectEqual(HearthBinary.run(["check", "--data", path]).status, 0) }
     }
 
     @Test
@@ -38,16 +38,16 @@ struct ForkTests {
         // Once while it is served, then at the same time while it is not.
         var forks = [try ServerProcess(forkOf: data)]
         await client.close()
-        #expect(first.stop() == 0)
+        expectEqual(first.stop(), 0)
         for _ in 0..<2 { forks.append(try ServerProcess(forkOf: data)) }
         for (number, fork) in forks.enumerated() {
             let client = try TestClient(fork)
-            #expect(try await client.number("c/x") == 5)
+            try await expectEqual(client.number("c/x"), 5)
             try await client.set("c/x", number: number)
             await client.close()
         }
-        for fork in forks { #expect(fork.stop() == 0) }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["data"])
+        for fork in forks { expectEqual(fork.stop(), 0) }
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path), ["data"])
     }
 
     @Test
@@ -59,14 +59,14 @@ struct ForkTests {
             (["serve", "--data", "x", "--fork-of", data], "cannot be combined"),
         ] {
             let outcome = try HearthBinary.run(arguments)
-            #expect(outcome.status != 0 && outcome.errors.contains(reason), "\(outcome.errors)")
+            expect(outcome.status != 0 && outcome.errors.contains(reason), "\(outcome.errors)")
         }
         let server = try ServerProcess(data: data)
         for target in [data, "\(data)/inside"] {
             let outcome = try HearthBinary.run(["fork", data, target])
-            #expect(outcome.status == 1 && outcome.errors.contains("two separate directories"), "\(outcome.errors)")
+            expect(outcome.status == 1 && outcome.errors.contains("two separate directories"), "\(outcome.errors)")
         }
-        #expect(server.stop() == 0)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["data"])
+        expectEqual(server.stop(), 0)
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path), ["data"])
     }
 }

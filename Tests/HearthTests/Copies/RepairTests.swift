@@ -15,7 +15,7 @@ struct RepairTests {
         let client = try TestClient(server)
         for number in 0..<40 { try await client.set("c/d\(number)", number: number) }
         await client.close()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         return data
     }
 
@@ -33,9 +33,9 @@ struct RepairTests {
     private func expectDocuments(_ data: String, _ arguments: [String] = []) async throws -> String {
         let server = try ServerProcess(data: data, arguments: arguments)
         let client = try TestClient(server)
-        for number in 0..<40 { #expect(try await client.number("c/d\(number)") == number) }
+        for number in 0..<40 { try await expectEqual(client.number("c/d\(number)"), number) }
         await client.close()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         return server.process.errors
     }
 
@@ -54,7 +54,7 @@ struct RepairTests {
         salvage.signal(9)
         salvage.waitForEnd()
         let attributes = try FileManager.default.attributesOfItem(atPath: target + "/rules/long")
-        #expect(attributes[.size] as? Int == 64 << 20)
+        expect(attributes[.size] as? Int == 64 << 20)
     }
 
     @Test
@@ -63,16 +63,16 @@ struct RepairTests {
         let entries = try #require(try files(".run", in: data).first)
         try flipBit(entries, at: 100)
         let found = try HearthBinary.run(["check", "--data", data])
-        #expect(found.status == 1 && found.errors.contains("hearth check --repair"), "\(found.errors)")
+        expect(found.status == 1 && found.errors.contains("hearth check --repair"), "\(found.errors)")
         let repaired = try HearthBinary.run(["check", "--repair", "--data", data])
-        #expect(repaired.status == 0 && repaired.output.contains("repaired"), "\(repaired.output)\(repaired.errors)")
-        #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
+        expect(repaired.status == 0 && repaired.output.contains("repaired"), "\(repaired.output)\(repaired.errors)")
+        try expectEqual(HearthBinary.run(["check", "--data", data]).status, 0)
         for path in try files(".run", in: data) { try FileManager.default.removeItem(atPath: path) }
-        #expect(try HearthBinary.run(["check", "--repair", "--data", data]).status == 0)
+        try expectEqual(HearthBinary.run(["check", "--repair", "--data", data]).status, 0)
         _ = try await expectDocuments(data)
         for path in try files(".mdb", in: data) { try flipBit(path, at: 8_192 + 30) }
         let documents = try HearthBinary.run(["check", "--repair", "--data", data])
-        #expect(documents.status == 1 && !documents.output.contains("repaired"), "\(documents.output)")
+        expect(documents.status == 1 && !documents.output.contains("repaired"), "\(documents.output)")
     }
 
     @Test
@@ -83,34 +83,34 @@ struct RepairTests {
         let copy = directory.path(of: "copy")
         let flags = ["--follow", "127.0.0.1:\(source.port)"]
         var replica = try ServerProcess(data: copy, arguments: flags)
-        #expect(replica.stop() == 0)
+        expectEqual(replica.stop(), 0)
         let run = try #require(try files(".run", in: copy).first)
         let intact = try Data(contentsOf: URL(filePath: run))
         try flipBit(run, at: 100)
         let repaired = try HearthBinary.run(["check", "--repair", "--data", copy])
-        #expect(repaired.status == 1 && repaired.errors.contains("is a replica: remove it"), "\(repaired)")
+        expect(repaired.status == 1 && repaired.errors.contains("is a replica: remove it"), "\(repaired)")
         let served = try HearthBinary.run(["serve", "--data", copy, "--port", "0", "--repair-indexes"] + flags)
-        #expect(served.status == 2 && served.errors.contains("cannot be combined"), "\(served)")
+        expect(served.status == 2 && served.errors.contains("cannot be combined"), "\(served)")
         // Nothing was changed.
         try intact.write(to: URL(filePath: run))
         try await client.set("c/d0", number: 7)
         replica = try ServerProcess(data: copy, arguments: flags)
         let there = try TestClient(replica)
         try await eventually("the replica follows") { try await there.number("c/d0") == 7 }
-        #expect(!replica.process.errors.contains("replica_outdated"), "\(replica.process.errors)")
+        expect(!replica.process.errors.contains("replica_outdated"), "\(replica.process.errors)")
         await there.close()
         await client.close()
-        #expect(replica.stop() == 0)
-        #expect(source.stop() == 0)
+        expectEqual(replica.stop(), 0)
+        expectEqual(source.stop(), 0)
     }
 
     @Test
     func `serve --repair-indexes names damaged entries in its log and serves`() async throws {
         let data = try await makeData()
-        #expect(try await expectDocuments(data, ["--repair-indexes"]).contains("indexes_intact"))
+        try await expect(expectDocuments(data, ["--repair-indexes"]).contains("indexes_intact"))
         try FileManager.default.removeItem(atPath: try #require(try files(".run", in: data).first))
         let log = try await expectDocuments(data, ["--repair-indexes"])
-        #expect(log.contains("indexes_dropped") && log.contains("damaged_files=1"), "\(log)")
+        expect(log.contains("indexes_dropped") && log.contains("damaged_files=1"), "\(log)")
         // What was not built before the stop is built by check or by the next server.
         _ = try await expectDocuments(data)
     }
@@ -119,17 +119,17 @@ struct RepairTests {
     func `salvage creates a directory of what is intact, and names what is not`() async throws {
         let data = try await makeData()
         let intact = try HearthBinary.run(["salvage", data, directory.path(of: "intact")])
-        #expect(intact.status == 0 && intact.output.contains("40 documents"), "\(intact.output)\(intact.errors)")
-        #expect(!intact.output.contains("unreadable"))
+        expect(intact.status == 0 && intact.output.contains("40 documents"), "\(intact.output)\(intact.errors)")
+        expect(!intact.output.contains("unreadable"))
         for path in try files(".side", in: data) { try FileManager.default.removeItem(atPath: path) }
-        #expect(try HearthBinary.run(["check", "--data", data]).status == 1)
+        try expectEqual(HearthBinary.run(["check", "--data", data]).status, 1)
         let target = directory.path(of: "salvaged")
         let salvaged = try HearthBinary.run(["salvage", data, target])
-        #expect(salvaged.status == 0 && salvaged.output.contains("unreadable: "), "\(salvaged.output)")
+        expect(salvaged.status == 0 && salvaged.output.contains("unreadable: "), "\(salvaged.output)")
         _ = try await expectDocuments(target)
-        #expect(try HearthBinary.run(["check", "--data", target]).status == 0)
+        try expectEqual(HearthBinary.run(["check", "--data", target]).status, 0)
         for words in [[data, target], [data, data], [directory.path(of: "nothing"), directory.path(of: "new")]] {
-            #expect(try HearthBinary.run(["salvage"] + words).status == 1)
+            try expectEqual(HearthBinary.run(["salvage"] + words).status, 1)
         }
     }
 
@@ -142,23 +142,23 @@ struct RepairTests {
         let kept = place + "/table/kept"
         for path in [kept, place + "/LOCK"] { try Data().write(to: URL(filePath: path)) }
         let other = open(place + "/LOCK", O_RDWR)
-        #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
+        expectEqual(flock(other, LOCK_EX | LOCK_NB), 0)
         let second = try HearthBinary.run(["salvage", data, target])
-        #expect(second.status == 1 && second.errors.contains("another process uses"), "\(second.errors)")
-        #expect(FileManager.default.fileExists(atPath: kept) && !FileManager.default.fileExists(atPath: target))
+        expect(second.status == 1 && second.errors.contains("another process uses"), "\(second.errors)")
+        expect(FileManager.default.fileExists(atPath: kept) && !FileManager.default.fileExists(atPath: target))
         close(other)
 
         let own = place + "/own"
         try Data().write(to: URL(filePath: own))
         let refused = try HearthBinary.run(["salvage", data, target])
-        #expect(refused.status == 1 && refused.errors.contains(place), "\(refused.errors)")
-        #expect(FileManager.default.fileExists(atPath: own))
+        expect(refused.status == 1 && refused.errors.contains(place), "\(refused.errors)")
+        expect(FileManager.default.fileExists(atPath: own))
         try FileManager.default.removeItem(atPath: own)
 
         // What a killed one has left goes.
         let third = try HearthBinary.run(["salvage", data, target])
-        #expect(third.status == 0, "\(third.errors)")
-        #expect(!FileManager.default.fileExists(atPath: place))
+        expectEqual(third.status, 0, "\(third.errors)")
+        expect(!FileManager.default.fileExists(atPath: place))
         _ = try await expectDocuments(target)
     }
 
@@ -179,14 +179,14 @@ struct RepairTests {
                 ["--reuid=65534", "--regid=65534", "--clear-groups", program, "salvage", data, "\(out)/\(name)"],
                 executable: "/usr/bin/setpriv")
         }
-        #expect(try salvage("whole").status == 0)
+        try expectEqual(salvage("whole").status, 0)
         for path in [data + "/runs", try #require(files(".mdb", in: data).first), data + "/log"] {
             let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
             try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path)
             let outcome = try salvage("part")
-            #expect(outcome.status == 1 && outcome.errors.contains(path), "\(outcome)")
-            #expect(outcome.errors.contains("run the command as the user root"), "\(outcome)")
-            #expect(try FileManager.default.contentsOfDirectory(atPath: out) == ["whole"])
+            expect(outcome.status == 1 && outcome.errors.contains(path), "\(outcome)")
+            expect(outcome.errors.contains("run the command as the user root"), "\(outcome)")
+            try expectEqual(FileManager.default.contentsOfDirectory(atPath: out), ["whole"])
             try FileManager.default.setAttributes([.posixPermissions: mode as Any], ofItemAtPath: path)
         }
     }

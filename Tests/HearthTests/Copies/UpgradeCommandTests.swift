@@ -14,7 +14,7 @@ struct UpgradeCommandTests {
     private var data: String { directory.path(of: "data") }
 
     private func makeDirectory() throws {
-        #expect(try ServerProcess(data: data).stop() == 0)
+        try expectEqual(ServerProcess(data: data).stop(), 0)
     }
 
     private func setFormat(_ line: String) throws {
@@ -31,23 +31,22 @@ struct UpgradeCommandTests {
         let before = try files()
         for flags in [["--dry-run"], [], ["--quiet"]] {
             let outcome = try HearthBinary.run(["upgrade", data] + flags)
-            #expect(outcome.status == 0)
-            #expect(outcome.output == "\(data) has format 1, which this version uses.\n")
+            expectEqual(outcome.status, 0)
+            expectEqual(outcome.output, "\(data) has format 1, which this version uses.\n")
         }
-        #expect(
-            try HearthBinary.run(["upgrade", data, "--confirm"]).output
-                == "\(data) has no files of an older format\n")
+        try expectEqual(
+            HearthBinary.run(["upgrade", data, "--confirm"]).output, "\(data) has no files of an older format\n")
         let back = try HearthBinary.run(["upgrade", data, "--back", "--yes"])
-        #expect(back.status == 1 && back.errors.contains("there is no way back"), "\(back.errors)")
+        expect(back.status == 1 && back.errors.contains("there is no way back"), "\(back.errors)")
         let unasked = try HearthBinary.run(["upgrade", data, "--back"])
-        #expect(unasked.status == 1 && unasked.errors.contains("confirm with --yes"), "\(unasked.errors)")
-        #expect(try HearthBinary.run(["upgrade", data, "--back", "--confirm"]).status == 2)
-        #expect(try files() == before)
+        expect(unasked.status == 1 && unasked.errors.contains("confirm with --yes"), "\(unasked.errors)")
+        try expectEqual(HearthBinary.run(["upgrade", data, "--back", "--confirm"]).status, 2)
+        try expectEqual(files(), before)
         let server = try ServerProcess(data: data, arguments: ["--upgrade"])
         let used = try HearthBinary.run(["upgrade", data])
-        #expect(used.status == 1 && used.errors.contains("another process uses this data directory"), "\(used.errors)")
-        #expect(server.stop() == 0)
-        #expect(!server.process.errors.contains("event=upgrad"))
+        expect(used.status == 1 && used.errors.contains("another process uses this data directory"), "\(used.errors)")
+        expectEqual(server.stop(), 0)
+        expect(!server.process.errors.contains("event=upgrad"))
     }
 
     @Test(arguments: [
@@ -70,9 +69,9 @@ struct UpgradeCommandTests {
             ["restore", "--data", other, data], ["indexes", "list", "--data", data],
         ] + (line == "something else" ? [] : [["salvage", data, other]]) {
             let outcome = try HearthBinary.run(arguments)
-            #expect(outcome.status == 1 && outcome.errors.contains(words), "\(arguments): \(outcome.errors)")
+            expect(outcome.status == 1 && outcome.errors.contains(words), "\(arguments): \(outcome.errors)")
         }
-        #expect(try files() == before, "\(rules)")
+        try expectEqual(files(), before, "\(rules)")
     }
 
     @Test
@@ -84,24 +83,24 @@ struct UpgradeCommandTests {
             ["indexes", "list", "--data", data], ["backup", "--data", data, directory.path(of: "other")],
             ["rules", "list", "--data", data], ["health", "--data", data],
         ] {
-            #expect(try HearthBinary.run(arguments).status != 0, "\(arguments)")
+            try expect(HearthBinary.run(arguments).status != 0, "\(arguments)")
         }
-        #expect(try files() == [])
+        try expectEqual(files(), [])
     }
 
     @Test
     func `Reports say what is kept, and what returns to it`() {
         var plan = DirectoryUpgrade.Plan(from: 1, to: 2, bytesNeeded: 10, bytesFree: 99)
-        #expect(
-            UpgradeCommand.describe(plan, of: "d")
-                == "d would be upgraded from format 1 to 2; at most 10 bytes would be written, and 99 are free")
-        #expect(
-            UpgradeCommand.describe(done: plan, of: "d")
-                == "d was upgraded from format 1 to 2. The files of format 1 are kept: --confirm removes them, --back "
+        expectEqual(
+            UpgradeCommand.describe(plan, of: "d"),
+            "d would be upgraded from format 1 to 2; at most 10 bytes would be written, and 99 are free")
+        expectEqual(
+            UpgradeCommand.describe(done: plan, of: "d"),
+            "d was upgraded from format 1 to 2. The files of format 1 are kept: --confirm removes them, --back "
                 + "returns to them")
         plan = DirectoryUpgrade.Plan(from: 2, to: 1, isInterrupted: true)
-        #expect(UpgradeCommand.describe(plan, of: "d").contains("was interrupted and would be completed"))
-        #expect(UpgradeCommand.describe(done: plan, of: "d").hasPrefix("d has format 1 again"))
-        #expect(UpgradeCommand.describe(DirectoryUpgrade.Plan(from: 2, to: 2, kept: 1), of: "d").contains("--back"))
+        expect(UpgradeCommand.describe(plan, of: "d").contains("was interrupted and would be completed"))
+        expect(UpgradeCommand.describe(done: plan, of: "d").hasPrefix("d has format 1 again"))
+        expect(UpgradeCommand.describe(DirectoryUpgrade.Plan(from: 2, to: 2, kept: 1), of: "d").contains("--back"))
     }
 }

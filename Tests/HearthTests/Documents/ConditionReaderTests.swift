@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import FirestoreService
+import TestSupport
 import Testing
 
 @testable import hearth
@@ -25,7 +26,7 @@ import Testing
         ("a array-contains 1", .arrayContains),
     ])
     func `Every operator is read, with spaces or without beside signs`(text: String, meaning: FieldOperator) throws {
-        #expect(try Self.read(text) == Self.filter("a", meaning, .integer(1)))
+        try expectEqual(Self.read(text), Self.filter("a", meaning, .integer(1)))
     }
 
     @Test(arguments: [
@@ -42,45 +43,45 @@ import Testing
         ("\"/users/ada\"", .string("/users/ada")), ("{\"$bytes\":\"aGk=\"}", .bytes(Array("hi".utf8))),
     ])
     func `A value is JSON, a time, a document, or text that needs no quotes`(text: String, value: Value) throws {
-        #expect(try Self.read("a == \(text)") == Self.filter("a", .equal, value))
+        try expectEqual(Self.read("a == \(text)"), Self.filter("a", .equal, value))
     }
 
     @Test func `Lists are JSON or have commas`() throws {
         let list = Value.array([.integer(1), .string("x y"), .boolean(true)])
-        #expect(try Self.read("a in 1, x y ,true") == Self.filter("a", .isIn, list))
-        #expect(try Self.read("a in [1, \"x y\", true]") == Self.filter("a", .isIn, list))
-        #expect(try Self.read("a not-in 1") == Self.filter("a", .notIn, .array([.integer(1)])))
+        try expectEqual(Self.read("a in 1, x y ,true"), Self.filter("a", .isIn, list))
+        try expectEqual(Self.read("a in [1, \"x y\", true]"), Self.filter("a", .isIn, list))
+        try expectEqual(Self.read("a not-in 1"), Self.filter("a", .notIn, .array([.integer(1)])))
         let words = Value.array([.string("x"), .string("y")])
-        #expect(try Self.read("a array-contains-any x,y") == Self.filter("a", .arrayContainsAny, words))
+        try expectEqual(Self.read("a array-contains-any x,y"), Self.filter("a", .arrayContainsAny, words))
     }
 
     @Test func `Null and NaN have their own operators`() throws {
         let field = try DocumentModel.FieldPath("a")
-        #expect(try Self.read("a == null") == .unary(field, .isNull))
-        #expect(try Self.read("a != null") == .unary(field, .isNotNull))
-        #expect(try Self.read("a = NaN") == .unary(field, .isNaN))
-        #expect(try Self.read("a != NaN") == .unary(field, .isNotNaN))
-        #expect(try Self.read("a < null") == Self.filter("a", .lessThan, .null))
+        try expectEqual(Self.read("a == null"), .unary(field, .isNull))
+        try expectEqual(Self.read("a != null"), .unary(field, .isNotNull))
+        try expectEqual(Self.read("a = NaN"), .unary(field, .isNaN))
+        try expectEqual(Self.read("a != NaN"), .unary(field, .isNotNaN))
+        try expectEqual(Self.read("a < null"), Self.filter("a", .lessThan, .null))
     }
 
     @Test func `A mark that begins a quoted name does not hide the backtick`() throws {
         let name = "\u{301}a = , b"
         let quoted = "`\(name)`"
         let (field, c) = (try DocumentModel.FieldPath(quoted), try DocumentModel.FieldPath("c"))
-        #expect(try Self.read("\(quoted)=1") == Self.filter(quoted, .equal, .integer(1)))
-        #expect(try PathWords.fields("\(quoted),c", of: "--select") == [field, c])
-        #expect(try PathWords.orders("\(quoted):desc").first == Order(field: field, direction: .descending))
+        try expectEqual(Self.read("\(quoted)=1"), Self.filter(quoted, .equal, .integer(1)))
+        try expectEqual(PathWords.fields("\(quoted),c", of: "--select"), [field, c])
+        try expectEqual(PathWords.orders("\(quoted):desc").first, Order(field: field, direction: .descending))
         let orders = try OrderText.parse(" \(quoted)  DESC , c asc,d")
-        #expect(orders.map(\.field) == [field, c, try DocumentModel.FieldPath("d"), .documentName])
-        #expect(orders.map(\.direction) == [.descending, .ascending, .ascending, .ascending])
+        expectEqual(orders.map(\.field), [field, c, try DocumentModel.FieldPath("d"), .documentName])
+        expectEqual(orders.map(\.direction), [.descending, .ascending, .ascending, .ascending])
         let spaces = try DocumentModel.FieldPath("`a  b`")
-        #expect(try OrderText.parse("`a  b` desc").first == Order(field: spaces, direction: .descending))
+        try expectEqual(OrderText.parse("`a  b` desc").first, Order(field: spaces, direction: .descending))
     }
 
     @Test func `A field may be nested, or quoted with backticks`() throws {
-        #expect(try Self.read("a.b.c == 1") == Self.filter("a.b.c", .equal, .integer(1)))
-        #expect(try Self.read("`x == y`.b == 1") == Self.filter("`x == y`.b", .equal, .integer(1)))
-        #expect(try Self.read("`a\\`b` = 1") == Self.filter("`a\\`b`", .equal, .integer(1)))
+        try expectEqual(Self.read("a.b.c == 1"), Self.filter("a.b.c", .equal, .integer(1)))
+        try expectEqual(Self.read("`x == y`.b == 1"), Self.filter("`x == y`.b", .equal, .integer(1)))
+        try expectEqual(Self.read("`a\\`b` = 1"), Self.filter("`a\\`b`", .equal, .integer(1)))
     }
 
     @Test func `A name is an id of the collection, a path, or a full name`() throws {
@@ -94,7 +95,7 @@ import Testing
             ("__name__ in x,y", .isIn, .array([.reference("\(root)/books/x"), .reference("\(root)/books/y")])),
         ]
         for (text, meaning, value) in cases {
-            #expect(try Self.read(text) == Self.filter("__name__", meaning, value), "\(text)")
+            try expectEqual(Self.read(text), Self.filter("__name__", meaning, value), "\(text)")
         }
         #expect(throws: UsageError.self) { try Self.read("__name__ = x", collection: nil) }
     }
@@ -120,6 +121,6 @@ import Testing
     ])
     func `Text that is not a condition is refused with a reason`(text: String, reason: String) {
         let error = #expect(throws: UsageError.self) { try Self.read(text) }
-        #expect(error?.message.contains(reason) == true, "\(error?.message ?? "")")
+        expectEqual(error?.message.contains(reason), true, "\(error?.message ?? "")")
     }
 }

@@ -25,7 +25,7 @@ struct DocumentCommandTests {
 
         private func output(_ words: [String], location: SourceLocation) throws -> String {
             let outcome = try HearthBinary.run(words + ["--address", "127.0.0.1:\(server.port)"])
-            #expect(outcome.status == 0, "\(words): \(outcome.errors)", sourceLocation: location)
+            expectEqual(outcome.status, 0, "\(words): \(outcome.errors)", sourceLocation: location)
             return outcome.output
         }
 
@@ -34,7 +34,7 @@ struct DocumentCommandTests {
             -> String
         {
             let outcome = try HearthBinary.run(words + ["--address", "127.0.0.1:\(server.port)"])
-            #expect(outcome.status == status, "\(words): \(outcome.output)", sourceLocation: location)
+            expectEqual(outcome.status, status, "\(words): \(outcome.output)", sourceLocation: location)
             return outcome.errors
         }
     }
@@ -51,39 +51,38 @@ struct DocumentCommandTests {
             }
         }
         let lines = ["b\u{600}", "b\u{600}/s/\u{301}y", "\u{301}x"].map { "{\"__name__\":\"\($0)\"}" }
-        #expect(try exported("p") == lines)
-        #expect(try bench.output("export", "--collection", "p", "--format", "csv").contains("\r\n\u{301}x"))
-        #expect(try bench.output("get", paths[2]) == "{\"__name__\":\"\(paths[2])\"}\n")
-        #expect(try bench.output("ls", "p") == "p/b\u{600}\np/\u{301}x\n")
+        try expectEqual(exported("p"), lines)
+        try expect(bench.output("export", "--collection", "p", "--format", "csv").contains("\r\n\u{301}x"))
+        try expectEqual(bench.output("get", paths[2]), "{\"__name__\":\"\(paths[2])\"}\n")
+        try expectEqual(bench.output("ls", "p"), "p/b\u{600}\np/\u{301}x\n")
         try bench.run("copy", "p", "q")
-        #expect(try exported("q") == lines)
+        try expectEqual(exported("q"), lines)
         try bench.run("copy", "p/b\u{600}", "r/z")
-        #expect(try exported("r") == ["{\"__name__\":\"z\"}", "{\"__name__\":\"z/s/\u{301}y\"}"])
+        try expectEqual(exported("r"), ["{\"__name__\":\"z\"}", "{\"__name__\":\"z/s/\u{301}y\"}"])
         try bench.run("delete", "--recursive", "--yes", "p")
-        #expect(try exported("p") == [])
+        try expectEqual(exported("p"), [])
     }
 
     @Test
     func `A document is set, merged, updated and created once`() throws {
         let bench = try Bench()
         try bench.run("set", "c/x", #"{"a": 1, "m": {"p": 1, "q": 2}}"#)
-        #expect(try bench.output("get", "c/x") == "{\"__name__\":\"c/x\",\"a\":1,\"m\":{\"p\":1,\"q\":2}}\n")
+        try expectEqual(bench.output("get", "c/x"), "{\"__name__\":\"c/x\",\"a\":1,\"m\":{\"p\":1,\"q\":2}}\n")
         try bench.run("set", "/c/x", #"{"b": true, "m": {"p": 3}}"#, "--merge")
-        #expect(
-            try bench.output("get", "c/x") == "{\"__name__\":\"c/x\",\"a\":1,\"b\":true,\"m\":{\"p\":3,\"q\":2}}\n")
+        try expectEqual(
+            bench.output("get", "c/x"), "{\"__name__\":\"c/x\",\"a\":1,\"b\":true,\"m\":{\"p\":3,\"q\":2}}\n")
         try bench.run("update", "c/x", "m.q=two words", "a=1.0", "s=\"7\"", "--remove", "b", "--remove", "m.p")
-        #expect(
-            try bench.output("get", "c/x")
-                == "{\"__name__\":\"c/x\",\"a\":1.0,\"m\":{\"q\":\"two words\"},\"s\":\"7\"}\n")
+        try expectEqual(
+            bench.output("get", "c/x"), "{\"__name__\":\"c/x\",\"a\":1.0,\"m\":{\"q\":\"two words\"},\"s\":\"7\"}\n")
         try bench.run("set", "c/x", "{}")
-        #expect(try bench.output("get", "c/x") == "{\"__name__\":\"c/x\"}\n")
+        try expectEqual(bench.output("get", "c/x"), "{\"__name__\":\"c/x\"}\n")
 
-        #expect(try bench.refused("set", "c/x", "{}", "--create").contains("ALREADY_EXISTS"))
+        try expect(bench.refused("set", "c/x", "{}", "--create").contains("ALREADY_EXISTS"))
         try bench.run("set", "c/y", #"{"__name__": "c/y", "a b": null}"#, "--create")
         try bench.run("update", "c/y", "`a b`=[1, {\"k\": \"=\"}]")
-        #expect(try bench.output("get", "c/y") == "{\"__name__\":\"c/y\",\"a b\":[1,{\"k\":\"=\"}]}\n")
-        #expect(try bench.refused("update", "c/none", "a=1").contains("NOT_FOUND"))
-        #expect(bench.server.stop() == 0)
+        try expectEqual(bench.output("get", "c/y"), "{\"__name__\":\"c/y\",\"a b\":[1,{\"k\":\"=\"}]}\n")
+        try expect(bench.refused("update", "c/none", "a=1").contains("NOT_FOUND"))
+        expectEqual(bench.server.stop(), 0)
     }
 
     @Test
@@ -96,12 +95,12 @@ struct DocumentCommandTests {
         try bench.run("delete", "c/x")
         let outcome = try HearthBinary.run(
             ["set", "c/x", "--address", "127.0.0.1:\(bench.server.port)"], input: file)
-        #expect(outcome.status == 0, "\(outcome.errors)")
-        #expect(try bench.output("get", "c/x") == line)
+        expectEqual(outcome.status, 0, "\(outcome.errors)")
+        try expectEqual(bench.output("get", "c/x"), line)
         let other = try HearthBinary.run(
             ["set", "c/z", "-", "--address", "127.0.0.1:\(bench.server.port)"], input: file)
-        #expect(other.status == 1 && other.errors.contains("c/x"), "\(other.errors)")
-        #expect(bench.server.stop() == 0)
+        expect(other.status == 1 && other.errors.contains("c/x"), "\(other.errors)")
+        expectEqual(bench.server.stop(), 0)
     }
 
     /// Commands that a mistake of usage ends with status 2, a mistake in a name or in JSON with 1.
@@ -118,39 +117,38 @@ struct DocumentCommandTests {
         words: [String], status: Int32
     ) throws {
         let outcome = try HearthBinary.run(words + ["--address", "127.0.0.1:1", "--timeout", "1ms"])
-        #expect(outcome.status == status, "\(outcome.errors)")
-        #expect(!outcome.errors.contains("UNAVAILABLE"), "\(outcome.errors)")
+        expectEqual(outcome.status, status, "\(outcome.errors)")
+        expect(!outcome.errors.contains("UNAVAILABLE"), "\(outcome.errors)")
     }
 
     @Test
     func `Documents are deleted together, subtrees after a confirmation`() throws {
         let bench = try Bench()
         for path in ["c/x", "c/x/d/1", "c/x/d/1/e/2", "c/x2", "c/y/d/3", "c2/x"] { try bench.run("set", path, "{}") }
-        #expect(try bench.refused("delete", "c/x", "c/none").contains("NOT_FOUND"))
-        #expect(try bench.output("ls", "c") == "c/x\nc/x2\nc/y (missing)\n")
+        try expect(bench.refused("delete", "c/x", "c/none").contains("NOT_FOUND"))
+        try expectEqual(bench.output("ls", "c"), "c/x\nc/x2\nc/y (missing)\n")
 
-        #expect(try bench.refused("delete", "c/x", "--recursive").contains("3 documents would be deleted"))
+        try expect(bench.refused("delete", "c/x", "--recursive").contains("3 documents would be deleted"))
         try bench.run("delete", "c/x", "--recursive", "--yes")
-        #expect(try bench.output("ls", "c") == "c/x2\nc/y (missing)\n")
-        #expect(try bench.output("ls", "c/x").isEmpty)
+        try expectEqual(bench.output("ls", "c"), "c/x2\nc/y (missing)\n")
+        try expect(bench.output("ls", "c/x").isEmpty)
         try bench.run("delete", "c", "--recursive", "--yes")
-        #expect(try bench.output("ls") == "c2/\n")
-        #expect(try bench.refused("delete", "c", "--recursive", "--yes").contains("nothing to delete"))
-        #expect(bench.server.stop() == 0)
+        try expectEqual(bench.output("ls"), "c2/\n")
+        try expect(bench.refused("delete", "c", "--recursive", "--yes").contains("nothing to delete"))
+        expectEqual(bench.server.stop(), 0)
     }
 
     @Test
     func `Collections and documents are listed`() throws {
         let bench = try Bench()
         for path in ["a/1", "a/2", "a/2/s/x", "b/1"] { try bench.run("set", path, "{}") }
-        #expect(try bench.output("ls") == "a/\nb/\n")
-        #expect(try bench.output("ls", "a/", "--limit", "1") == "a/1\n")
-        #expect(try bench.output("ls", "/a/2") == "a/2/s/\n")
-        #expect(
-            try bench.output("ls", "a/2/s", "--json")
-                == "{\"exists\":true,\"kind\":\"document\",\"path\":\"a/2/s/x\"}\n")
-        #expect(bench.server.stop() == 0)
-        #expect(try HearthBinary.run(["ls", "--data", bench.directory.path(of: "data")]).output == "a/\nb/\n")
+        try expectEqual(bench.output("ls"), "a/\nb/\n")
+        try expectEqual(bench.output("ls", "a/", "--limit", "1"), "a/1\n")
+        try expectEqual(bench.output("ls", "/a/2"), "a/2/s/\n")
+        try expectEqual(
+            bench.output("ls", "a/2/s", "--json"), "{\"exists\":true,\"kind\":\"document\",\"path\":\"a/2/s/x\"}\n")
+        expectEqual(bench.server.stop(), 0)
+        try expectEqual(HearthBinary.run(["ls", "--data", bench.directory.path(of: "data")]).output, "a/\nb/\n")
     }
 
     @Test
@@ -160,27 +158,29 @@ struct DocumentCommandTests {
         let ids = ["\u{1B}[2J", "\"q\"", "a\nb", "back\\slash", "t\tb", "x (missing)", "\u{7F}", "\u{85}"]
         for id in ids { try bench.run("set", "c/\(id)", "{}") }
         for path in ["c/x/d/y", "\"c\"/x", "c\n/x"] { try bench.run("set", path, "{}") }
-        #expect(
-            try bench.output("ls", "c") == #"""
-                "c/\u001b[2J"
-                c/"q"
-                "c/a\nb"
-                c/back\slash
-                "c/t\tb"
-                c/x (missing)
-                "c/x (missing)"
-                "c/\u007f"
-                "c/\u0085"
+        try expectEqual(
+            bench.output("ls", "c"),
+            #"""
+            "c/\u001b[2J"
+            c/"q"
+            "c/a\nb"
+            c/back\slash
+            "c/t\tb"
+            c/x (missing)
+            "c/x (missing)"
+            "c/\u007f"
+            "c/\u0085"
 
-                """#)
-        #expect(
-            try bench.output("ls") == #"""
-                "\"c\"/"
-                c/
-                "c\n/"
+            """#)
+        try expectEqual(
+            bench.output("ls"),
+            #"""
+            "\"c\"/"
+            c/
+            "c\n/"
 
-                """#)
-        #expect(bench.server.stop() == 0)
+            """#)
+        expectEqual(bench.server.stop(), 0)
     }
 
     @Test
@@ -196,14 +196,14 @@ struct DocumentCommandTests {
         func exported(_ collection: String) throws -> String {
             try bench.output("export", "--collection", collection, "--recursive", "--quiet")
         }
-        #expect(try exported("copies") == (try exported("c")))
+        try expectEqual(exported("copies"), (try exported("c")))
         try bench.run("copy", "c", "c3")
-        #expect(try exported("c3") == (try exported("c")))
+        try expectEqual(exported("c3"), (try exported("c")))
 
         try bench.run("copy", "c/x", "tail/x", "--after", "c/x/many/1001190")
-        #expect(try bench.output("query", "tail/x/many", "--count") == "9\n")
-        #expect(try bench.output("ls", "tail") == "tail/x (missing)\n")
-        #expect(try bench.refused("copy", "none", "other").contains("nothing to copy"))
-        #expect(bench.server.stop() == 0)
+        try expectEqual(bench.output("query", "tail/x/many", "--count"), "9\n")
+        try expectEqual(bench.output("ls", "tail"), "tail/x (missing)\n")
+        try expect(bench.refused("copy", "none", "other").contains("nothing to copy"))
+        expectEqual(bench.server.stop(), 0)
     }
 }

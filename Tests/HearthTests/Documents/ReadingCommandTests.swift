@@ -19,15 +19,15 @@ struct ReadingCommandTests {
         let found = try HearthBinary.run([
             "get", "--address", from, "c/x", "projects/hearth/databases/(default)/documents/c/x/d/y",
         ])
-        #expect(found.status == 0, "\(found.errors)")
-        #expect(found.output == "{\"__name__\":\"c/x\",\"n\":7}\n{\"__name__\":\"c/x/d/y\",\"n\":8}\n")
+        expectEqual(found.status, 0, "\(found.errors)")
+        expectEqual(found.output, "{\"__name__\":\"c/x\",\"n\":7}\n{\"__name__\":\"c/x/d/y\",\"n\":8}\n")
         let missing = try HearthBinary.run(["get", "--address", from, "c/none", "c/x"])
-        #expect(missing.status == 1)
-        #expect(missing.output == "{\"__name__\":\"c/x\",\"n\":7}\n")
-        #expect(missing.errors.contains("c/none"))
+        expectEqual(missing.status, 1)
+        expectEqual(missing.output, "{\"__name__\":\"c/x\",\"n\":7}\n")
+        expect(missing.errors.contains("c/none"))
         let malformed = try HearthBinary.run(["get", "--address", from, "c"])
-        #expect(malformed.status == 2 && malformed.errors.contains("is a collection"), "\(malformed.errors)")
-        #expect(server.stop() == 0)
+        expect(malformed.status == 2 && malformed.errors.contains("is a collection"), "\(malformed.errors)")
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -40,31 +40,29 @@ struct ReadingCommandTests {
         await client.close()
         func run(_ words: [String]) throws -> [String] {
             let outcome = try HearthBinary.run(["query", "--address", "127.0.0.1:\(server.port)"] + words)
-            #expect(outcome.status == 0, "\(outcome.errors)")
+            expectEqual(outcome.status, 0, "\(outcome.errors)")
             return outcome.output.split(separator: "\n").map(String.init)
         }
         func line(_ path: String, _ number: Int) -> String { "{\"__name__\":\"\(path)\",\"n\":\(number)}" }
-        #expect(try run(["c"]) == (1...4).map { line("c/d\($0)", $0) })
-        #expect(try run(["c", "n >= 2", "n < 4"]) == [line("c/d2", 2), line("c/d3", 3)])
-        #expect(try run(["c", "n in [1, 4]"]) == [line("c/d1", 1), line("c/d4", 4)])
-        #expect(try run(["c", "--order-by", "n desc", "--limit", "2"]) == [line("c/d4", 4), line("c/d3", 3)])
-        #expect(try run(["c", "--offset", "3"]) == [line("c/d4", 4)])
-        #expect(try run(["c", "--select", "none"]) == (1...4).map { "{\"__name__\":\"c/d\($0)\"}" })
-        #expect(try run(["c", "--group", "--count"]) == ["5"])
-        #expect(try run(["c/d1/c", "n == 9"]) == [line("c/d1/c/e", 9)])
-        #expect(
-            try run(["c", "--where", "n > 1", "--where=n<=3", "--order-by", "n:desc"]) == [
-                line("c/d3", 3), line("c/d2", 2),
-            ])
-        #expect(try run(["c", "--count", "--sum", "n", "--avg", "n"]) == ["count\t4", "sum n\t10", "avg n\t2.5"])
-        #expect(try run(["c", "--avg", "n", "--where", "n >= 3"]) == ["3.5"])
+        try expectEqual(run(["c"]), (1...4).map { line("c/d\($0)", $0) })
+        try expectEqual(run(["c", "n >= 2", "n < 4"]), [line("c/d2", 2), line("c/d3", 3)])
+        try expectEqual(run(["c", "n in [1, 4]"]), [line("c/d1", 1), line("c/d4", 4)])
+        try expectEqual(run(["c", "--order-by", "n desc", "--limit", "2"]), [line("c/d4", 4), line("c/d3", 3)])
+        try expectEqual(run(["c", "--offset", "3"]), [line("c/d4", 4)])
+        try expectEqual(run(["c", "--select", "none"]), (1...4).map { "{\"__name__\":\"c/d\($0)\"}" })
+        try expectEqual(run(["c", "--group", "--count"]), ["5"])
+        try expectEqual(run(["c/d1/c", "n == 9"]), [line("c/d1/c/e", 9)])
+        try expectEqual(
+            run(["c", "--where", "n > 1", "--where=n<=3", "--order-by", "n:desc"]), [line("c/d3", 3), line("c/d2", 2)])
+        try expectEqual(run(["c", "--count", "--sum", "n", "--avg", "n"]), ["count\t4", "sum n\t10", "avg n\t2.5"])
+        try expectEqual(run(["c", "--avg", "n", "--where", "n >= 3"]), ["3.5"])
         let pipeline = "collection(c) | where(n > 1) | sort(n desc) | limit(2)"
-        #expect(try run(["--pipeline", pipeline]) == [line("c/d4", 4), line("c/d3", 3)])
-        #expect(try run(["--pipeline", "collection(c) | aggregate(total: sum(n))"]) == ["{\"total\":10}"])
-        #expect(try run(["--pipeline", pipeline, "--explain"]).contains { $0.contains("Limit 2") })
+        try expectEqual(run(["--pipeline", pipeline]), [line("c/d4", 4), line("c/d3", 3)])
+        try expectEqual(run(["--pipeline", "collection(c) | aggregate(total: sum(n))"]), ["{\"total\":10}"])
+        try expect(run(["--pipeline", pipeline, "--explain"]).contains { $0.contains("Limit 2") })
         let both = try HearthBinary.run(["query", "--address", "127.0.0.1:\(server.port)", "c", "--pipeline", pipeline])
-        #expect(both.status == 2)
-        #expect(server.stop() == 0)
+        expectEqual(both.status, 2)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -86,23 +84,23 @@ struct ReadingCommandTests {
         let loaded = try HearthBinary.run([
             "load", file, "--collection", "c", "--address", "127.0.0.1:\(server.port)", "--quiet",
         ])
-        #expect(loaded.status == 0, "\(loaded.errors)")
+        expectEqual(loaded.status, 0, "\(loaded.errors)")
         // While a server runs on the directory it is the one to answer.
         let asked = try HearthBinary.run(["query", "c", "--data", data, "--count"])
-        #expect(asked.status == 0 && asked.output == "11\n", "\(asked.errors)")
+        expect(asked.status == 0 && asked.output == "11\n", "\(asked.errors)")
         let named = try HearthBinary.run(
             ["query", "c", "--address", "127.0.0.1:\(server.port)", "--count"], environment: ["HEARTH_DATA": "/nowhere"]
         )
-        #expect(named.status == 0 && named.output == "11\n", "\(named.errors)")
+        expect(named.status == 0 && named.output == "11\n", "\(named.errors)")
         let both = try HearthBinary.run(["query", "c", "--address", "127.0.0.1:\(server.port)", "--data", data])
-        #expect(both.status == 2 && both.errors.contains("cannot be combined"))
-        #expect(server.stop() == 0)
+        expect(both.status == 2 && both.errors.contains("cannot be combined"))
+        expectEqual(server.stop(), 0)
         /// The ids that a condition finds, asked of the directory.
         func find(_ condition: String) throws -> [String] {
             let outcome = try HearthBinary.run([
                 "query", "c", "--data", data, "--select", "__name__", "--where", condition,
             ])
-            #expect(outcome.status == 0, "\(condition): \(outcome.errors)")
+            expectEqual(outcome.status, 0, "\(condition): \(outcome.errors)")
             return outcome.output.split(separator: "\n").map {
                 String($0.dropFirst(#"{"__name__":"c/"#.count).dropLast(2))
             }
@@ -120,10 +118,10 @@ struct ReadingCommandTests {
             ("__name__ in list,nan", ["list", "nan"]),
             ("`a b` == 1", ["word"]), ("`a b`==1", ["word"]),
         ] {
-            #expect(try find(condition) == found, "\(condition)")
+            try expectEqual(find(condition), found, "\(condition)")
         }
         let path = try HearthBinary.run(["get", "--data", data, "c/integer"])
-        #expect(path.output == "{\"__name__\":\"c/integer\",\"v\":3}\n", "\(path.errors)")
+        expectEqual(path.output, "{\"__name__\":\"c/integer\",\"v\":3}\n", "\(path.errors)")
     }
 
     @Test(arguments: [
@@ -135,17 +133,17 @@ struct ReadingCommandTests {
     ])
     func `What is not understood is said, with status 2`(condition: String, message: String) throws {
         let outcome = try HearthBinary.run(["query", "c", "--where", condition])
-        #expect(outcome.status == 2)
-        #expect(outcome.errors.contains(message), "\(outcome.errors)")
+        expectEqual(outcome.status, 2)
+        expect(outcome.errors.contains(message), "\(outcome.errors)")
         let missing = try HearthBinary.run(["query", "c", "--data", "/nowhere/at/all"])
-        #expect(missing.status == 1 && missing.errors.contains("not a Hearth data directory"))
+        expect(missing.status == 1 && missing.errors.contains("not a Hearth data directory"))
     }
 
     @Test
     func `Every client command takes the server's address by one flag, its older names and one variable`() throws {
         let directory = TemporaryDirectory("address")
         let server = try ServerProcess(data: directory.path(of: "data"))
-        defer { #expect(server.stop() == 0) }
+        defer { expectEqual(server.stop(), 0) }
         let address = "127.0.0.1:\(server.port)"
         let nowhere = ["HEARTH_ADDRESS": "127.0.0.1:9"]
         let file = directory.path(of: "c.jsonl")
@@ -157,12 +155,12 @@ struct ReadingCommandTests {
         for command in commands {
             for flag in ["--address", "--to", "--from"] {
                 let outcome = try HearthBinary.run(command + [flag, address], environment: nowhere)
-                #expect(outcome.status == 0, "\(command[0]) \(flag): \(outcome.errors)")
+                expectEqual(outcome.status, 0, "\(command[0]) \(flag): \(outcome.errors)")
             }
             let fromEnvironment = try HearthBinary.run(command, environment: ["HEARTH_ADDRESS": address])
-            #expect(fromEnvironment.status == 0, "\(command[0]): \(fromEnvironment.errors)")
+            expectEqual(fromEnvironment.status, 0, "\(command[0]): \(fromEnvironment.errors)")
             let twice = try HearthBinary.run(command + ["--to", address, "--address", address])
-            #expect(twice.status == 2 && twice.errors.contains("--address may be given only once"))
+            expect(twice.status == 2 && twice.errors.contains("--address may be given only once"))
         }
     }
 
@@ -170,8 +168,8 @@ struct ReadingCommandTests {
     func `A server that cannot be reached is an error with status 1`() throws {
         // Port 9 (discard) of this machine: nothing listens there.
         let outcome = try HearthBinary.run(["get", "--address", "127.0.0.1:9", "--timeout", "200ms", "c/x"])
-        #expect(outcome.status == 1)
-        #expect(!outcome.errors.isEmpty)
+        expectEqual(outcome.status, 1)
+        expect(!outcome.errors.isEmpty)
     }
 }
 
@@ -200,27 +198,27 @@ struct IndexesCommandTests {
             """
         try Data(json.utf8).write(to: URL(fileURLWithPath: file))
         let applied = try HearthBinary.run(["indexes", "apply", file, "--data", data])
-        #expect(applied.status == 0, "\(applied.errors)")
+        expectEqual(applied.status, 0, "\(applied.errors)")
         var listed = ""
         repeat {
             listed = try HearthBinary.run(["indexes", "list", "--data", data]).output
         } while listed.contains("BUILDING")
-        #expect(listed.contains("READY\t{\"collectionGroup\":\"c\",\"fieldPath\":\"notes\",\"indexes\":[]}"))
-        #expect(listed.split(separator: "\n").count == 4 && listed.contains("READY\t{\"collectionGroup\":\"c\""))
-        #expect(listed.contains("{\"fieldPath\":\"place\",\"searchConfig\":{\"geoSpec\":{}}}],"))
-        #expect(listed.contains("\"searchIndexOptions\":{\"textLanguage\":\"de\"}}"))
+        expect(listed.contains("READY\t{\"collectionGroup\":\"c\",\"fieldPath\":\"notes\",\"indexes\":[]}"))
+        expect(listed.split(separator: "\n").count == 4 && listed.contains("READY\t{\"collectionGroup\":\"c\""))
+        expect(listed.contains("{\"fieldPath\":\"place\",\"searchConfig\":{\"geoSpec\":{}}}],"))
+        expect(listed.contains("\"searchIndexOptions\":{\"textLanguage\":\"de\"}}"))
         let query = ["query", "--address", "127.0.0.1:\(server.port)", "g", "n >= 3", "--group"]
-        #expect(try HearthBinary.run(query + ["--explain"]).output.contains("IndexScan (n ASC, __name__ ASC)"))
-        #expect(try HearthBinary.run(query).output.split(separator: "\n").count == 2)
-        #expect(server.stop() == 0)
+        try expect(HearthBinary.run(query + ["--explain"]).output.contains("IndexScan (n ASC, __name__ ASC)"))
+        try expectEqual(HearthBinary.run(query).output.split(separator: "\n").count, 2)
+        expectEqual(server.stop(), 0)
         let offline = try HearthBinary.run(["indexes", "list", "--data", data])
         // Sizes count what is in runs, and that changes with the last checkpoint.
         let lines = offline.output.split(separator: "\n").map { $0.split(separator: "\t") }
         let listedLines = listed.split(separator: "\n").map { $0.split(separator: "\t") }
-        #expect(lines.map { Array($0.prefix(2)) } == listedLines.map { Array($0.prefix(2)) }, "\(offline.errors)")
-        #expect(lines.contains { $0.count == 3 && $0[2].hasPrefix("about 4 entries, ") }, "\(offline.output)")
+        expectEqual(lines.map { Array($0.prefix(2)) }, listedLines.map { Array($0.prefix(2)) }, "\(offline.errors)")
+        expect(lines.contains { $0.count == 3 && $0[2].hasPrefix("about 4 entries, ") }, "\(offline.output)")
         let checked = try HearthBinary.run(["check", "--data", data])
-        #expect(checked.status == 0, "\(checked.output)\(checked.errors)")
+        expectEqual(checked.status, 0, "\(checked.output)\(checked.errors)")
     }
 
     @Test(arguments: [
@@ -269,10 +267,10 @@ struct IndexesCommandTests {
         try Data(json.utf8).write(to: URL(fileURLWithPath: file))
         let server = try ServerProcess(data: data)
         let served = try HearthBinary.run(["indexes", "apply", file, "--data", data])
-        #expect(served.status == 1 && served.errors.contains(words), "\(served.errors)")
-        #expect(server.stop() == 0)
+        expect(served.status == 1 && served.errors.contains(words), "\(served.errors)")
+        expectEqual(server.stop(), 0)
         let offline = try HearthBinary.run(["indexes", "apply", file, "--data", data])
-        #expect(offline.status == 1 && offline.errors.contains(words), "\(offline.errors)")
-        #expect(try HearthBinary.run(["indexes", "list", "--data", data]).output == "")
+        expect(offline.status == 1 && offline.errors.contains(words), "\(offline.errors)")
+        try expectEqual(HearthBinary.run(["indexes", "list", "--data", data]).output, "")
     }
 }

@@ -10,14 +10,14 @@ struct WatchCommandTests {
     private func watch(_ server: ServerProcess, _ words: [String], first: String) throws -> HearthProcess {
         let process = HearthProcess(["watch", "--address", "127.0.0.1:\(server.port)"] + words)
         try process.start()
-        #expect(process.waitForLine(prefix: first) != nil, "\(process.errors)")
+        expect(process.waitForLine(prefix: first) != nil, "\(process.errors)")
         return process
     }
 
     private func stop(_ process: HearthProcess) {
         process.signal(SIGINT)
         process.waitForEnd()
-        #expect(process.status == -SIGINT)
+        expectEqual(process.status, -SIGINT)
     }
 
     @Test
@@ -30,25 +30,26 @@ struct WatchCommandTests {
         let process = try watch(
             server, ["c", "--where", "n > 1", "--order-by", "n:desc", "--limit", "2"], first: "added\t")
         try await client.set("c/d4", number: 4)
-        #expect(process.waitForLine(prefix: "removed\tc/d2") != nil)
+        expect(process.waitForLine(prefix: "removed\tc/d2") != nil)
         await client.close()
         server.kill()
         server = try ServerProcess(data: data, port: server.port)
         let other = try TestClient(server)
         try await other.set("c/d4", number: 5)
-        #expect(process.waitForLine(prefix: "modified\t") != nil)
+        expect(process.waitForLine(prefix: "modified\t") != nil)
         await other.close()
         stop(process)
-        #expect(
-            process.output == """
-                added\t{"__name__":"c/d2","n":2}
-                added\t{"__name__":"c/d3","n":3}
-                removed\tc/d2
-                added\t{"__name__":"c/d4","n":4}
-                modified\t{"__name__":"c/d4","n":5}
+        expectEqual(
+            process.output,
+            """
+            added\t{"__name__":"c/d2","n":2}
+            added\t{"__name__":"c/d3","n":3}
+            removed\tc/d2
+            added\t{"__name__":"c/d4","n":4}
+            modified\t{"__name__":"c/d4","n":5}
 
-                """)
-        #expect(server.stop() == 0)
+            """)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -59,11 +60,11 @@ struct WatchCommandTests {
         try await client.set("c/d\nremoved\tc", number: 1)
         let process = try watch(server, ["c"], first: "added\t")
         try await client.delete("c/d\nremoved\tc")
-        #expect(process.waitForLine(prefix: "removed\t") != nil)
+        expect(process.waitForLine(prefix: "removed\t") != nil)
         await client.close()
         stop(process)
-        #expect(process.output.hasSuffix("\n" + #"removed"# + "\t" + #""c/d\nremoved\tc""# + "\n"), "\(process.output)")
-        #expect(server.stop() == 0)
+        expect(process.output.hasSuffix("\n" + #"removed"# + "\t" + #""c/d\nremoved\tc""# + "\n"), "\(process.output)")
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -74,16 +75,17 @@ struct WatchCommandTests {
         try await client.set("c/d", number: 1)
         let process = try watch(server, ["c/d", "--json"], first: "{")
         try await client.set("c/d", number: 2)
-        #expect(process.waitForLine(prefix: #"{"change":"modified""#) != nil)
+        expect(process.waitForLine(prefix: #"{"change":"modified""#) != nil)
         await client.close()
         stop(process)
-        #expect(
-            process.output == """
-                {"change":"added","path":"c/d","document":{"__name__":"c/d","n":1}}
-                {"change":"modified","path":"c/d","document":{"__name__":"c/d","n":2}}
+        expectEqual(
+            process.output,
+            """
+            {"change":"added","path":"c/d","document":{"__name__":"c/d","n":1}}
+            {"change":"modified","path":"c/d","document":{"__name__":"c/d","n":2}}
 
-                """)
-        #expect(server.stop() == 0)
+            """)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -94,31 +96,31 @@ struct WatchCommandTests {
         let address = ["--address", "127.0.0.1:\(server.port)"]
         let key = try #require(users.environment["HEARTH_FOLLOW_TOKEN"])
         let written = try HearthBinary.run(["set", "c/d", "{}"] + address, environment: ["HEARTH_TOKEN": key])
-        #expect(written.status == 0, "\(written.errors)")
+        expectEqual(written.status, 0, "\(written.errors)")
         let process = HearthProcess(
             ["watch", "c/d"] + address, environment: ["HEARTH_TOKEN": try users.token("ada")])
         try process.start()
-        #expect(process.waitForLine(prefix: "added\t") != nil, "\(process.errors)")
-        #expect(try HearthBinary.run(["token", "revoke-user", "ada", "--data", data]).status == 0)
+        expect(process.waitForLine(prefix: "added\t") != nil, "\(process.errors)")
+        try expectEqual(HearthBinary.run(["token", "revoke-user", "ada", "--data", data]).status, 0)
         process.waitForEnd()
-        #expect(process.status == 1)
+        expectEqual(process.status, 1)
         let reason = "the user's tokens have been revoked (UNAUTHENTICATED)\n"
-        #expect(process.errors.hasSuffix(reason), "\(process.errors)")
-        #expect(server.stop() == 0)
+        expect(process.errors.hasSuffix(reason), "\(process.errors)")
+        expectEqual(server.stop(), 0)
     }
 
     @Test
     func `Conditions on a document, a query that breaks a rule, a server that cannot be reached`() throws {
         let usage = try HearthBinary.run(["watch", "c/d", "n == 1"])
-        #expect(usage.status == 2 && usage.errors.contains("conditions need a collection"), "\(usage.errors)")
+        expect(usage.status == 2 && usage.errors.contains("conditions need a collection"), "\(usage.errors)")
         // Port 9 (discard) of this machine: nothing listens there.
         let unreachable = try HearthBinary.run(["watch", "--address", "127.0.0.1:9", "c"])
-        #expect(unreachable.status == 1 && !unreachable.errors.isEmpty)
+        expect(unreachable.status == 1 && !unreachable.errors.isEmpty)
         let directory = TemporaryDirectory("watch-errors")
         let server = try ServerProcess(data: directory.path(of: "data"))
         let group = ["watch", "--address", "127.0.0.1:\(server.port)", "c/d/e", "--group"]
         let refused = try HearthBinary.run(group)
-        #expect(refused.status == 1 && refused.errors.contains("document parent"), "\(refused.errors)")
-        #expect(server.stop() == 0)
+        expect(refused.status == 1 && refused.errors.contains("document parent"), "\(refused.errors)")
+        expectEqual(server.stop(), 0)
     }
 }

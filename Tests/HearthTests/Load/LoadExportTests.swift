@@ -25,7 +25,7 @@ struct LoadExportTests {
     private func export(_ server: ServerProcess, _ collection: String, _ arguments: String...) throws -> String {
         let outcome = try HearthBinary.run(
             ["export", "--address", "127.0.0.1:\(server.port)", "--collection", collection, "--quiet"] + arguments)
-        #expect(outcome.status == 0, "\(outcome.errors)")
+        expectEqual(outcome.status, 0, "\(outcome.errors)")
         return outcome.output
     }
 
@@ -36,7 +36,7 @@ struct LoadExportTests {
         let lines = (0..<140).map { number in
             #"{"__name__":"d\#(100 + number)","text":"\#(number < 100 || number > 130 ? "" : large)"}"#
         }
-        #expect(try load(server, try write("sizes.jsonl", lines), "--collection", "c").status == 0)
+        try expectEqual(load(server, try write("sizes.jsonl", lines), "--collection", "c").status, 0)
         let client = try HearthClient(
             HearthClient.Configuration(host: server.host, port: UInt16(server.port)))
         let database = try DatabaseName(project: "hearth")
@@ -46,12 +46,12 @@ struct LoadExportTests {
             let page = try await reader.next()
             if page.isEmpty { break }
             let bytes = page.reduce(0) { $0 + $1.content.fields.count }
-            #expect(bytes <= 2 * SubtreeReader.pageBytes + Limits.documentBytes, "after \(names.count) documents")
+            expect(bytes <= 2 * SubtreeReader.pageBytes + Limits.documentBytes, "after \(names.count) documents")
             names += page.map(\.name)
         }
-        #expect(names == (0..<140).map { "\(database.documentsRoot)/c/d\(100 + $0)" })
+        expectEqual(names, (0..<140).map { "\(database.documentsRoot)/c/d\(100 + $0)" })
         await client.close()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -67,20 +67,20 @@ struct LoadExportTests {
                 #"{"__name__":"d\#(number)","n":\#(number),"text":"\#(String(repeating: "x", count: number % 300))"}"#)
         }
         let outcome = try load(server, try write("in.jsonl", lines), "--collection", "a")
-        #expect(outcome.status == 0 && outcome.output.hasPrefix("loaded 1,502 documents"), "\(outcome)")
+        expect(outcome.status == 0 && outcome.output.hasPrefix("loaded 1,502 documents"), "\(outcome)")
 
         let first = try export(server, "a", "--recursive")
-        #expect(first.split(separator: "\n").count == 1502)
-        #expect(
+        expectEqual(first.split(separator: "\n").count, 1502)
+        expect(
             first.contains(
                 #""a":null,"b":true,"c":-5,"d":2.0,"e":{"$double":"NaN"},"f":"é\n","g":{"$bytes":"AAEC"},"#
                     + #""h":{"$timestamp":"2026-01-31T12:00:00.500Z"}"#
             ))
-        #expect(try export(server, "a").split(separator: "\n").count == 1501)
+        try expectEqual(export(server, "a").split(separator: "\n").count, 1501)
         let copy = try write("copy.jsonl", [String(first.dropLast())])
-        #expect(try load(server, copy, "--collection", "b/c/d").status == 0)
-        #expect(try export(server, "b/c/d", "--recursive") == first)
-        #expect(server.stop() == 0)
+        try expectEqual(load(server, copy, "--collection", "b/c/d").status, 0)
+        try expectEqual(export(server, "b/c/d", "--recursive"), first)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -92,21 +92,21 @@ struct LoadExportTests {
         lines[600] = #"{"n":}"#
         let file = try write("bad.jsonl", lines)
         let failed = try load(server, file, "--collection", "c")
-        #expect(failed.status == 1 && failed.errors.contains("bad.jsonl:601: expected a value (column 6)"), "\(failed)")
-        #expect(try export(server, "c").split(separator: "\n").count == 600)
+        expect(failed.status == 1 && failed.errors.contains("bad.jsonl:601: expected a value (column 6)"), "\(failed)")
+        try expectEqual(export(server, "c").split(separator: "\n").count, 600)
 
         let again = try load(server, file, "--collection", "c")
-        #expect(again.status == 1 && again.errors.contains("--resume"), "\(again)")
+        expect(again.status == 1 && again.errors.contains("--resume"), "\(again)")
         // Gone on with while the line is as bad as it was: it is the first one now.
         let still = try load(server, file, "--collection", "c", "--resume")
-        #expect(still.status == 1 && still.errors.contains("bad.jsonl:601: expected a value (column 6)"), "\(still)")
+        expect(still.status == 1 && still.errors.contains("bad.jsonl:601: expected a value (column 6)"), "\(still)")
         lines[600] = #"{"n":1}"#
         _ = try write("bad.jsonl", lines)
         let resumed = try load(server, file, "--collection", "c", "--resume")
-        #expect(resumed.status == 0 && resumed.output.hasPrefix("loaded 100 documents"), "\(resumed)")
-        #expect(try export(server, "c").split(separator: "\n").count == 700)
-        #expect(!FileManager.default.fileExists(atPath: file + ".hearth-load"))
-        #expect(server.stop() == 0)
+        expect(resumed.status == 0 && resumed.output.hasPrefix("loaded 100 documents"), "\(resumed)")
+        try expectEqual(export(server, "c").split(separator: "\n").count, 700)
+        expect(!FileManager.default.fileExists(atPath: file + ".hearth-load"))
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -120,23 +120,23 @@ struct LoadExportTests {
         let flags = ["--collection", "c", "--quiet", "--output", link]
         // Nothing listens there.
         let failed = try HearthBinary.run(["export", "--address", "127.0.0.1:9", "--timeout", "10ms"] + flags)
-        #expect(failed.status == 1, "\(failed)")
-        #expect(try String(contentsOfFile: file, encoding: .utf8) == "before\n")
+        expectEqual(failed.status, 1, "\(failed)")
+        try expectEqual(String(contentsOfFile: file, encoding: .utf8), "before\n")
         let line = "{\"__name__\":\"x\",\"n\":1}\n"
         let lines = directory.path(of: "lines")
         try Data(line.utf8).write(to: URL(fileURLWithPath: lines))
         let address = ["--address", "127.0.0.1:\(server.port)"]
-        #expect(try HearthBinary.run(["load", "--collection", "c", "--quiet", lines] + address).status == 0)
-        #expect(try HearthBinary.run(["export"] + address + flags).status == 0)
-        #expect(try String(contentsOfFile: file, encoding: .utf8) == line)
-        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == file)
+        try expectEqual(HearthBinary.run(["load", "--collection", "c", "--quiet", lines] + address).status, 0)
+        try expectEqual(HearthBinary.run(["export"] + address + flags).status, 0)
+        try expectEqual(String(contentsOfFile: file, encoding: .utf8), line)
+        try expectEqual(FileManager.default.destinationOfSymbolicLink(atPath: link), file)
         let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
-        #expect(mode == 0o600)
+        expectEqual(mode, 0o600)
         let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
-        #expect(!names.contains { $0.hasSuffix(".new") }, "\(names)")
+        expect(!names.contains { $0.hasSuffix(".new") }, "\(names)")
         // A device has no place that another file could take.
-        #expect(try HearthBinary.run(["export"] + address + flags.dropLast() + ["/dev/null"]).status == 0)
-        #expect(server.stop() == 0)
+        try expectEqual(HearthBinary.run(["export"] + address + flags.dropLast() + ["/dev/null"]).status, 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -147,8 +147,8 @@ struct LoadExportTests {
         let outcome = try HearthBinary.run([
             "export", "--collection", "c", "--output", file, "--address", "127.0.0.1:9", "--timeout", "10ms",
         ])
-        #expect(outcome.status == 1 && outcome.errors.contains("No space left on device"), "\(outcome)")
-        #expect(try String(contentsOfFile: file, encoding: .utf8) == "before\n")
+        expect(outcome.status == 1 && outcome.errors.contains("No space left on device"), "\(outcome)")
+        try expectEqual(String(contentsOfFile: file, encoding: .utf8), "before\n")
     }
 
     @Test
@@ -158,21 +158,21 @@ struct LoadExportTests {
         let lines = try write("in.jsonl", names.map { #"{"__name__":"\#($0)"}"# })
         let short = String(repeating: "c", count: 1_499)
         let collections = [short, short + "c", short + "d"]
-        for collection in collections { #expect(try load(server, lines, "--collection", collection).status == 0) }
+        for collection in collections { try expectEqual(load(server, lines, "--collection", collection).status, 0) }
         let text = try export(server, short, "--recursive")
-        #expect(text.split(separator: "\n").count == names.count)
+        expectEqual(text.split(separator: "\n").count, names.count)
         for collection in collections {
-            #expect(try export(server, collection, "--recursive") == text)
-            #expect(try export(server, collection).split(separator: "\n").count == names.count / 2)
+            try expectEqual(export(server, collection, "--recursive"), text)
+            try expectEqual(export(server, collection).split(separator: "\n").count, names.count / 2)
         }
         let deleted = try HearthBinary.run([
             "delete", "--recursive", collections[1], "--yes", "--address", "127.0.0.1:\(server.port)",
         ])
-        #expect(deleted.status == 0, "\(deleted)")
+        expectEqual(deleted.status, 0, "\(deleted)")
         for collection in collections {
-            #expect(try export(server, collection, "--recursive") == (collection == collections[1] ? "" : text))
+            try expectEqual(export(server, collection, "--recursive"), collection == collections[1] ? "" : text)
         }
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test(arguments: [6_116, 6_117, 6_118, 6_135, 6_136, 6_137, 6_142])
@@ -188,11 +188,11 @@ struct LoadExportTests {
         let number = room >= 8 ? "__id-\(String(repeating: "9", count: min(room - 7, 18)))__" : "__id1__"
         let names = (room >= 7 ? [number] : []) + ["x"]
         let file = try write("in.jsonl", names.map { #"{"__name__":"\#($0)"}"# })
-        #expect(try load(server, file, "--collection", path).status == 0)
+        try expectEqual(load(server, file, "--collection", path).status, 0)
         let text = try export(server, path, "--recursive")
-        #expect(text.split(separator: "\n").count == names.count)
-        #expect(try export(server, path) == text)
-        #expect(server.stop() == 0)
+        expectEqual(text.split(separator: "\n").count, names.count)
+        try expectEqual(export(server, path), text)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -203,15 +203,15 @@ struct LoadExportTests {
         lines[700] = #"{"__name__":"d1700","n":[\#((0..<45_000).map { "\($0)" }.joined(separator: ","))]}"#
         let failed = try load(
             server, try write("in.jsonl", lines), "--collection", "c", "--in-flight", "1")
-        #expect(failed.status == 1 && failed.errors.contains("--resume"), "\(failed)")
-        #expect(try export(server, "c").split(separator: "\n").count >= 500)
+        expect(failed.status == 1 && failed.errors.contains("--resume"), "\(failed)")
+        try expect(export(server, "c").split(separator: "\n").count >= 500)
         // Another document is in its place, which comes first in the order of names.
         lines[700] = #"{"__name__":"a/b/x"}"#
         let resumed = try load(server, try write("in.jsonl", lines), "--collection", "c", "--resume")
-        #expect(resumed.status == 0, "\(resumed)")
+        expectEqual(resumed.status, 0, "\(resumed)")
         let stored = try export(server, "c", "--recursive").split(separator: "\n").map(String.init)
-        #expect(stored == lines.sorted())
-        #expect(server.stop() == 0)
+        expectEqual(stored, lines.sorted())
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -222,11 +222,11 @@ struct LoadExportTests {
         let lines = [#"{"__name__":"a"}"#, #"{"__name__":"b","n":[\#(many)]}"#, "nonsense", #"{"__name__":"c"}"#]
         let aside = directory.path(of: "aside")
         let outcome = try load(server, try write("in.jsonl", lines), "--collection", "c", "--skip-bad", aside)
-        #expect(outcome.status == 0 && outcome.output.hasPrefix("loaded 2 documents"), "\(outcome)")
-        #expect(outcome.output.contains("2 invalid lines"), "\(outcome)")
-        #expect(try export(server, "c") == "{\"__name__\":\"a\"}\n{\"__name__\":\"c\"}\n")
-        #expect(try String(contentsOfFile: aside, encoding: .utf8).contains("in.jsonl:2: "))
-        #expect(server.stop() == 0)
+        expect(outcome.status == 0 && outcome.output.hasPrefix("loaded 2 documents"), "\(outcome)")
+        expect(outcome.output.contains("2 invalid lines"), "\(outcome)")
+        try expectEqual(export(server, "c"), "{\"__name__\":\"a\"}\n{\"__name__\":\"c\"}\n")
+        try expect(String(contentsOfFile: aside, encoding: .utf8).contains("in.jsonl:2: "))
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -235,13 +235,13 @@ struct LoadExportTests {
         let file = try write("some.jsonl", [#"{"id":"a"}"#, "nonsense", #"{"x":1}"#, "", #"{"id":"b"}"#])
         let aside = directory.path(of: "aside.jsonl")
         let outcome = try load(server, file, "--collection", "c", "--id-field", "id", "--skip-bad", aside)
-        #expect(outcome.status == 0 && outcome.output.contains("2 invalid lines"), "\(outcome)")
-        #expect(try export(server, "c") == "{\"__name__\":\"a\",\"id\":\"a\"}\n{\"__name__\":\"b\",\"id\":\"b\"}\n")
+        expect(outcome.status == 0 && outcome.output.contains("2 invalid lines"), "\(outcome)")
+        try expectEqual(export(server, "c"), "{\"__name__\":\"a\",\"id\":\"a\"}\n{\"__name__\":\"b\",\"id\":\"b\"}\n")
         let text = try String(contentsOfFile: aside, encoding: .utf8)
-        #expect(
+        expect(
             text.contains("some.jsonl:2: ") && text.contains("\nnonsense\n") && text.contains("\n{\"x\":1}\n"),
             "\(text)")
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -268,14 +268,14 @@ struct LoadExportTests {
         }
         let server = try ServerProcess(data: data)
         let resumed = try load(server, file, "--collection", "c", "--resume")
-        #expect(resumed.status == 0, "\(resumed)")
+        expectEqual(resumed.status, 0, "\(resumed)")
         let numbers = try export(server, "c").split(separator: "\n").map { line in
             Int(line.split(separator: "\"n\":")[1].prefix { $0.isNumber }) ?? -1
         }
-        #expect(numbers.count == count)
-        #expect(Set(numbers) == Set(0..<count))
-        #expect(server.stop() == 0)
+        expectEqual(numbers.count, count)
+        expectEqual(Set(numbers), Set(0..<count))
+        expectEqual(server.stop(), 0)
         let check = try HearthBinary.run(["check", "--data", data])
-        #expect(check.status == 0, "\(check.output)\(check.errors)")
+        expectEqual(check.status, 0, "\(check.output)\(check.errors)")
     }
 }

@@ -23,14 +23,14 @@ struct MigrateTests {
         let file = directory.path(of: "in.jsonl")
         try Data((lines.joined(separator: "\n") + "\n").utf8).write(to: URL(fileURLWithPath: file))
         let outcome = try HearthBinary.run(["load", "--address", "127.0.0.1:\(server.port)", "--quiet", file])
-        #expect(outcome.status == 0, "\(outcome.errors)")
+        expectEqual(outcome.status, 0, "\(outcome.errors)")
     }
 
     private func lines(_ server: ServerProcess, project: String = "hearth") throws -> String {
         let outcome = try HearthBinary.run([
             "export", "--all", "--project", project, "--address", "127.0.0.1:\(server.port)", "--quiet",
         ])
-        #expect(outcome.status == 0, "\(outcome.errors)")
+        expectEqual(outcome.status, 0, "\(outcome.errors)")
         return outcome.output
     }
 
@@ -60,41 +60,41 @@ struct MigrateTests {
             ], into: target)
         // Nobody is there to be asked.
         let asks = try HearthBinary.run(words(source.port, target.port, []))
-        #expect(asks.status == 2 && asks.errors.contains("--yes"), "\(asks.errors)")
-        #expect(asks.output.contains("has 2,402 documents") && asks.output.contains("4,804 reads"), "\(asks.output)")
+        expect(asks.status == 2 && asks.errors.contains("--yes"), "\(asks.errors)")
+        expect(asks.output.contains("has 2,402 documents") && asks.output.contains("4,804 reads"), "\(asks.output)")
         let done = try HearthBinary.run(words(source.port, target.port, ["--yes"]))
-        #expect(done.status == 0, "\(done.errors)")
-        #expect(done.output.contains("\n  c: 1,201 documents, "), "\(done.output)")
-        #expect(done.output.contains("\n  c/*/posts: 1,200 documents, "), "\(done.output)")
-        #expect(done.output.contains("\n  c/*/sub: 1 documents, 0 bytes, sum "), "\(done.output)")
-        #expect(done.output.contains("added 0, changed 0 and deleted 2 documents"), "\(done.output)")
-        #expect(try lines(target) == lines(source))
-        #expect(!FileManager.default.fileExists(atPath: state))
+        expectEqual(done.status, 0, "\(done.errors)")
+        expect(done.output.contains("\n  c: 1,201 documents, "), "\(done.output)")
+        expect(done.output.contains("\n  c/*/posts: 1,200 documents, "), "\(done.output)")
+        expect(done.output.contains("\n  c/*/sub: 1 documents, 0 bytes, sum "), "\(done.output)")
+        expect(done.output.contains("added 0, changed 0 and deleted 2 documents"), "\(done.output)")
+        try expectEqual(lines(target), lines(source))
+        expect(!FileManager.default.fileExists(atPath: state))
 
         // Into another project, whose references are its own.
         let moved = try HearthBinary.run(
             words(source.port, target.port, ["--yes", "--quiet", "--project", "p2", "--map-project"]))
-        #expect(moved.status == 0 && moved.errors.isEmpty, "\(moved.errors)")
+        expect(moved.status == 0 && moved.errors.isEmpty, "\(moved.errors)")
         let expected = try lines(source).replacingOccurrences(of: "projects/hearth/", with: "projects/p2/")
-        #expect(try lines(target, project: "p2") == expected)
+        try expectEqual(lines(target, project: "p2"), expected)
         // An empty database has nothing to copy, and is copied.
         let empty = try HearthBinary.run([
             "migrate", "--from-firestore", "none", "--endpoint", "127.0.0.1:\(source.port)", "--plain", "--to",
             "127.0.0.1:\(target.port)", "--state", state, "--yes", "--project", "p2", "--quiet",
         ])
-        #expect(empty.status == 0 && empty.output.contains("deleted 2,402 documents"), "\(empty.output)\(empty.errors)")
-        #expect(try lines(target, project: "p2").isEmpty)
+        expect(empty.status == 0 && empty.output.contains("deleted 2,402 documents"), "\(empty.output)\(empty.errors)")
+        try expect(lines(target, project: "p2").isEmpty)
     }
 
     @Test
     func `The rehearsal of docs/migrate.md runs as it stands`() throws {
         let outcome = try PageScript.run("docs/migrate.md", in: directory)
-        #expect(outcome.status == 0, "\(outcome.errors)")
+        expectEqual(outcome.status, 0, "\(outcome.errors)")
         let lines = outcome.output.split(separator: "\n").map(String.init)
         // In the target of the migration, after the import and after the load of CSV.
-        #expect(lines.count { $0 == #"{"__name__":"orders/3","total":30}"# } == 2, "\(outcome.output)")
-        #expect(lines.contains { $0.contains("users/ada/orders/2") }, "\(outcome.output)")
-        #expect(lines.contains { $0.contains("projects/back/") && $0.contains("orders/3") }, "\(outcome.output)")
+        expectEqual(lines.count { $0 == #"{"__name__":"orders/3","total":30}"# }, 2, "\(outcome.output)")
+        expect(lines.contains { $0.contains("users/ada/orders/2") }, "\(outcome.output)")
+        expect(lines.contains { $0.contains("projects/back/") && $0.contains("orders/3") }, "\(outcome.output)")
     }
 
     /// Starts a migration that follows changes.
@@ -140,9 +140,9 @@ struct MigrateTests {
         // Continued while the source is away.
         source.kill()
         let second = try follow(source.port, target.port, ["--resume"])
-        #expect(second.waitForError("waiting for the source"), "\(second.errors)")
+        expect(second.waitForError("waiting for the source"), "\(second.errors)")
         source = try ServerProcess(data: directory.path(of: "source"), port: source.port)
-        #expect(second.waitForError("caught up"), "\(second.errors)")
+        expect(second.waitForError("caught up"), "\(second.errors)")
         try await client.set("c/d1", number: 1_001)
         try await eventually("a change is followed") { try await copies.number("c/d1") == 1_001 }
         // The source and the target crash while changes are followed.
@@ -157,12 +157,12 @@ struct MigrateTests {
         try await eventually("changes are followed again") { try await copies.number("c/d2") == 1_002 }
         second.signal(SIGTERM)
         second.waitForEnd()
-        #expect(second.status == 0, "\(second.errors)")
-        #expect(try lines(target) == lines(source))
-        #expect(second.output.contains("hearth/databases/(default) has the "), "\(second.output)")
+        expectEqual(second.status, 0, "\(second.errors)")
+        try expectEqual(lines(target), lines(source))
+        expect(second.output.contains("hearth/databases/(default) has the "), "\(second.output)")
         await client.close()
         await copies.close()
-        for server in [source, target] { #expect(server.stop() == 0) }
+        for server in [source, target] { expectEqual(server.stop(), 0) }
     }
 
     @Test
@@ -173,19 +173,19 @@ struct MigrateTests {
         let (client, copies) = (try TestClient(source), try TestClient(target))
         try await client.set("c/a", number: 1)
         let process = try follow(relay.port, target.port, [])
-        #expect(process.waitForError("caught up"), "\(process.errors)")
+        expect(process.waitForError("caught up"), "\(process.errors)")
         for number in 2...3 {
-            #expect(relay.cancelCalls() > 0)
+            expect(relay.cancelCalls() > 0)
             try await client.set("c/a", number: number)
             try await eventually("changes are followed again") { try await copies.number("c/a") == number }
         }
-        #expect(process.errors.contains("waiting for the source: the server cancelled the call"), "\(process.errors)")
+        expect(process.errors.contains("waiting for the source: the server cancelled the call"), "\(process.errors)")
         process.signal(SIGTERM)
         process.waitForEnd()
-        #expect(process.status == 0, "\(process.errors)")
+        expectEqual(process.status, 0, "\(process.errors)")
         await client.close()
         await copies.close()
-        for server in [source, target] { #expect(server.stop() == 0) }
+        for server in [source, target] { expectEqual(server.stop(), 0) }
     }
 
     @Test
@@ -196,14 +196,14 @@ struct MigrateTests {
         try await client.set("c/a", number: 1)
         await client.close()
         let process = try follow(source.port, target.port, [])
-        #expect(process.waitForError("caught up"), "\(process.errors)")
+        expect(process.waitForError("caught up"), "\(process.errors)")
         source.kill()
         process.signal(SIGINT)
-        #expect(process.waitForError("a second signal ends at once"), "\(process.errors)")
+        expect(process.waitForError("a second signal ends at once"), "\(process.errors)")
         process.signal(SIGINT)
         process.waitForEnd()
-        #expect(process.status == 128 + SIGINT, "\(process.errors)")
-        #expect(target.stop() == 0)
+        expectEqual(process.status, 128 + SIGINT, "\(process.errors)")
+        expectEqual(target.stop(), 0)
     }
 
     @Test
@@ -214,7 +214,7 @@ struct MigrateTests {
         let target = try ServerProcess(data: directory.path(of: "target"))
         let (client, copies) = (try TestClient(source), try TestClient(target))
         let first = try follow(source.port, target.port, ["--new-collections", "100ms"])
-        #expect(first.waitForError("following the changes"), "\(first.errors)")
+        expect(first.waitForError("following the changes"), "\(first.errors)")
         for number in 1...3 {
             try await client.set("new\(number)/a", number: number)
             try await eventually("new\(number) is followed") { try await copies.number("new\(number)/a") == number }
@@ -237,12 +237,12 @@ struct MigrateTests {
         try await eventually("new2 is followed again") { try await copies.number("new2/a") == 22 }
         second.signal(SIGTERM)
         second.waitForEnd()
-        #expect(second.status == 0, "\(second.errors)")
-        #expect(!second.output.contains("the comparison added"), "\(second.output)")
-        #expect(try lines(target) == lines(source))
+        expectEqual(second.status, 0, "\(second.errors)")
+        expect(!second.output.contains("the comparison added"), "\(second.output)")
+        try expectEqual(lines(target), lines(source))
         await client.close()
         await copies.close()
-        for server in [source, target] { #expect(server.stop() == 0) }
+        for server in [source, target] { expectEqual(server.stop(), 0) }
     }
 
     @Test
@@ -250,18 +250,18 @@ struct MigrateTests {
         let source = try ServerProcess(data: directory.path(of: "source"))
         try load(Self.documents(1), into: source)
         let none = try HearthBinary.run(words(source.port, source.port, ["--resume", "--project", "q"]))
-        #expect(none.status == 1 && none.errors.contains("no interrupted migration"), "\(none.errors)")
+        expect(none.status == 1 && none.errors.contains("no interrupted migration"), "\(none.errors)")
         let process = try follow(source.port, source.port, ["--project", "q"])
-        #expect(process.waitForError("caught up"), "\(process.errors)")
+        expect(process.waitForError("caught up"), "\(process.errors)")
         process.signal(SIGKILL)
         process.waitForEnd()
         let again = try HearthBinary.run(words(source.port, source.port, ["--yes", "--project", "q"]))
-        #expect(again.status == 1 && again.errors.contains("--resume"), "\(again.errors)")
+        expect(again.status == 1 && again.errors.contains("--resume"), "\(again.errors)")
         let other = try HearthBinary.run(words(source.port, source.port, ["--resume", "--project", "r"]))
-        #expect(other.status == 1 && other.errors.contains("use the same flags"), "\(other.errors)")
+        expect(other.status == 1 && other.errors.contains("use the same flags"), "\(other.errors)")
         try Data("{}".utf8).write(to: URL(fileURLWithPath: state))
         let damaged = try HearthBinary.run(words(source.port, source.port, ["--resume", "--project", "q"]))
-        #expect(damaged.status == 1 && damaged.errors.contains("is not the state of a migration"), "\(damaged.errors)")
+        expect(damaged.status == 1 && damaged.errors.contains("is not the state of a migration"), "\(damaged.errors)")
     }
 
     @Test
@@ -295,22 +295,22 @@ struct MigrateTests {
         ]
         // Without a token, and without the authority.
         let anonymous = try HearthBinary.run(words)
-        #expect(anonymous.status == 1 && anonymous.errors.contains("UNAUTHENTICATED"), "\(anonymous.errors)")
+        expect(anonymous.status == 1 && anonymous.errors.contains("UNAUTHENTICATED"), "\(anonymous.errors)")
         let untrusted = try HearthBinary.run(words.filter { $0 != "--endpoint-ca" && $0 != ca } + ["--timeout", "1s"])
-        #expect(untrusted.status == 1 && untrusted.errors.contains("certificate"), "\(untrusted.errors)")
+        expect(untrusted.status == 1 && untrusted.errors.contains("certificate"), "\(untrusted.errors)")
         let process = HearthProcess(words + ["--token-file", token, "--follow"])
         try process.start()
-        #expect(process.waitForError("following the changes"), "\(process.errors)")
+        expect(process.waitForError("following the changes"), "\(process.errors)")
         // The server has another key after a restart; the file has it later still.
         source.kill()
-        #expect(try HearthBinary.run(["token", "revoke", "first", "--principals", principals]).status == 0)
+        try expectEqual(HearthBinary.run(["token", "revoke", "first", "--principals", principals]).status, 0)
         let second = try key("second")
         source = try ServerProcess(data: data, port: source.port, arguments: serve)
         process.signal(SIGTERM)
-        #expect(process.waitForError("waiting for the source: "), "\(process.errors)")
+        expect(process.waitForError("waiting for the source: "), "\(process.errors)")
         _ = try write("token", Array(second.utf8))
         process.waitForEnd()
-        #expect(process.status == 0, "\(process.errors)")
-        #expect(process.output.contains("has the 0 documents"), "\(process.output)")
+        expectEqual(process.status, 0, "\(process.errors)")
+        expect(process.output.contains("has the 0 documents"), "\(process.output)")
     }
 }

@@ -62,14 +62,14 @@ struct OperationsPageTests {
     private func stop(_ server: HearthProcess) {
         server.signal(SIGTERM)
         server.waitForEnd()
-        #expect(server.status == 0, "\(server.errors)")
+        expectEqual(server.status, 0, "\(server.errors)")
     }
 
     private func run(_ line: String, _ environment: [String: String]) throws -> [String] {
         let process = shell(line, environment)
         try process.start()
         process.waitForEnd()
-        #expect(process.status == 0, "\(line): \(process.errors)")
+        expectEqual(process.status, 0, "\(line): \(process.errors)")
         return process.output.split(separator: "\n").map(String.init)
     }
 
@@ -121,15 +121,15 @@ struct OperationsPageTests {
                 _ = try run(
                     here.replacingOccurrences(of: "get users/ada", with: #"set users/ada '{"born": 1815}'"#), [:])
                 let output = try run(here, [:])
-                #expect(output == [#"{"__name__":"users/ada","born":1815}"#])
+                expectEqual(output, [#"{"__name__":"users/ada","born":1815}"#])
             default:
                 // Nobody can be asked here.
                 let answer = command.line.hasSuffix("--recursive") ? " --yes" : ""
                 let output = try run(command.line + answer, address)
-                if !command.output.isEmpty { #expect(output == command.output, "\(command.line)") }
+                if !command.output.isEmpty { expectEqual(output, command.output, "\(command.line)") }
             }
         }
         for server in servers { stop(server.process) }
-        #expect(servers.count == 3 && count >= 30, "\(count) commands")
+        expect(servers.count == 3 && count >= 30, "\(count) commands")
     }
 }

@@ -32,7 +32,7 @@ struct PageCommandsTests {
     private func run(_ line: String, _ server: ServerProcess? = nil) throws -> HearthBinary.Outcome {
         let environment = server.map { ["HEARTH_ADDRESS": "127.0.0.1:\($0.port)"] } ?? [:]
         let outcome = try HearthBinary.run(words(line), environment: environment)
-        #expect(outcome.status == 0, "hearth \(line): \(outcome.errors)")
+        expectEqual(outcome.status, 0, "hearth \(line): \(outcome.errors)")
         return outcome
     }
 
@@ -48,14 +48,14 @@ struct PageCommandsTests {
             case "upgrade" where line.contains("--back"):
                 // Nothing is kept in a directory that was never upgraded.
                 let outcome = try HearthBinary.run(words(line) + ["--yes"])
-                #expect(outcome.status == 1 && outcome.errors.contains("no way back"), "\(outcome.errors)")
+                expect(outcome.status == 1 && outcome.errors.contains("no way back"), "\(outcome.errors)")
             case "upgrade":
-                if let ended = running { #expect(ended.stop() == 0) }
+                if let ended = running { expectEqual(ended.stop(), 0) }
                 running = nil
                 _ = try run(line)
             case "serve":
                 let again = try ServerProcess(data: directory.path(of: "hearth"))
-                #expect(again.stop() == 0)
+                expectEqual(again.stop(), 0)
             case "backup": _ = try run(line, running)
             case "export", "load":
                 if running == nil { running = try ServerProcess(data: directory.path(of: "hearth")) }
@@ -63,7 +63,7 @@ struct PageCommandsTests {
             default: Issue.record("the page has another command: \(line)")
             }
         }
-        #expect(running?.stop() == 0)
+        expectEqual(running?.stop(), 0)
     }
 
     @Test func `The commands of the list before production work in their order`() throws {
@@ -75,17 +75,17 @@ struct PageCommandsTests {
         for line in try Self.commands("production") {
             outputs[String(line.split(separator: " ")[0])] = try run(line, server).output
         }
-        #expect(outputs["health"] == "ready\n")
-        #expect(outputs["serve"]?.contains("security: closed") == true)
-        #expect(outputs["check"]?.contains("no problems") == true)
-        #expect(outputs.keys.sorted() == ["backup", "check", "health", "indexes", "restore", "rules", "serve"])
-        #expect(server.stop() == 0)
+        expectEqual(outputs["health"], "ready\n")
+        expectEqual(outputs["serve"]?.contains("security: closed"), true)
+        expectEqual(outputs["check"]?.contains("no problems"), true)
+        expectEqual(outputs.keys.sorted(), ["backup", "check", "health", "indexes", "restore", "rules", "serve"])
+        expectEqual(server.stop(), 0)
     }
 
     @Test func `The script of the sizing page measures each of its figures`() throws {
         let outcome = try HearthBinary.run(
             [Repository.url("Tools/sizing").path, HearthBinary.path, "2000", "4"], executable: "/bin/bash")
-        #expect(outcome.status == 0, "\(outcome.errors)")
+        expectEqual(outcome.status, 0, "\(outcome.errors)")
         let figures = Dictionary(
             outcome.output.split(separator: "\n").compactMap { line -> (String, Double)? in
                 guard let colon = line.firstIndex(of: ":") else { return nil }
@@ -96,8 +96,8 @@ struct PageCommandsTests {
             "load", "disk", "document", "entries", "memory after a restart", "reads by name", "queries of one field",
             "listeners",
         ]
-        for name in names { #expect(figures[name] ?? 0 > 0, "\(name): \(outcome.output)") }
-        #expect(figures["entries"] ?? 0 > 5, "each field has an entry")
+        for name in names { expect(figures[name] ?? 0 > 0, "\(name): \(outcome.output)") }
+        expect(figures["entries"] ?? 0 > 5, "each field has an entry")
     }
 
     // MARK: Quick starts
@@ -121,11 +121,11 @@ struct PageCommandsTests {
             ["-e", "-c", script],
             environment: ["HEARTH": HearthBinary.path, "HEARTH_ADDRESS": "127.0.0.1:\(server.port)"],
             executable: "/bin/bash")
-        #expect(outcome.status == 0, "\(outcome.errors)")
-        #expect(outcome.output.contains("\"integerValue\": \"1965\""))
+        expectEqual(outcome.status, 0, "\(outcome.errors)")
+        expect(outcome.output.contains("\"integerValue\": \"1965\""))
         let last = #"{"__name__":"books/dune","title":"Dune","year":1965}"#
-        #expect(outcome.output.hasSuffix("\(last)\n"), "\(outcome)")
-        #expect(server.stop() == 0)
+        expect(outcome.output.hasSuffix("\(last)\n"), "\(outcome)")
+        expectEqual(server.stop(), 0)
     }
 
     @Test func `The quick start for Python works`() throws {
@@ -133,9 +133,9 @@ struct PageCommandsTests {
         let outcome = try HearthBinary.run(
             ["-c", try block("Python", server)],
             environment: ["FIRESTORE_EMULATOR_HOST": "127.0.0.1:\(server.port)"], executable: Repository.python)
-        #expect(outcome.status == 0, "\(outcome.errors)")
-        #expect(outcome.output.hasPrefix("ulysses {"))
-        for field in ["'title': 'Ulysses'", "'year': 1922"] { #expect(outcome.output.contains(field)) }
-        #expect(server.stop() == 0)
+        expectEqual(outcome.status, 0, "\(outcome.errors)")
+        expect(outcome.output.hasPrefix("ulysses {"))
+        for field in ["'title': 'Ulysses'", "'year': 1922"] { expect(outcome.output.contains(field)) }
+        expectEqual(server.stop(), 0)
     }
 }

@@ -20,25 +20,25 @@ import Testing
             """
         let outcome = try HearthBinary.run(
             ["-c", script, "bash", directory, BashCompletion.text(of: commands)] + line, executable: "/bin/bash")
-        #expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome.errors)")
+        expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome.errors)")
         return outcome.output.split(separator: "\n").map(String.init).sorted()
     }
 
     @Test func `bash offers commands, actions, flags and paths`() throws {
-        #expect(try Self.completed(["hearth", "ser"]) == ["serve"])
-        #expect(try Self.completed(["hearth", ""]) == (CommandTable.shown.map { $0.name } + ["help"]).sorted())
-        #expect(try Self.completed(["hearth", "rules", "ro"]) == ["rollback"])
-        #expect(try Self.completed(["hearth", "serve", "--tls-c"]).contains("--tls-cert"))
-        #expect(try Self.completed(["hearth", "serve", "--port", ""]) == [])
-        #expect(try Self.completed(["hearth", "get", "--fro"]) == ["--from"])
+        try expectEqual(Self.completed(["hearth", "ser"]), ["serve"])
+        try expectEqual(Self.completed(["hearth", ""]), (CommandTable.shown.map { $0.name } + ["help"]).sorted())
+        try expectEqual(Self.completed(["hearth", "rules", "ro"]), ["rollback"])
+        try expect(Self.completed(["hearth", "serve", "--tls-c"]).contains("--tls-cert"))
+        try expectEqual(Self.completed(["hearth", "serve", "--port", ""]), [])
+        try expectEqual(Self.completed(["hearth", "get", "--fro"]), ["--from"])
         let directory = TemporaryDirectory("completion")
         try Data().write(to: URL(filePath: directory.path(of: "a file")))
         try FileManager.default.createDirectory(
             atPath: directory.path(of: "a folder"), withIntermediateDirectories: false)
-        #expect(try Self.completed(["hearth", "serve", "--data", "a"], in: directory.path) == ["a folder"])
-        #expect(
-            try Self.completed(["hearth", "serve", "--rules", "a"], in: directory.path) == ["a file", "a folder"])
-        #expect(try Self.completed(["hearth", "load", "a"], in: directory.path) == ["a file", "a folder"])
+        try expectEqual(Self.completed(["hearth", "serve", "--data", "a"], in: directory.path), ["a folder"])
+        try expectEqual(
+            Self.completed(["hearth", "serve", "--rules", "a"], in: directory.path), ["a file", "a folder"])
+        try expectEqual(Self.completed(["hearth", "load", "a"], in: directory.path), ["a file", "a folder"])
     }
 
     @Test func `Every flag of every command is in each completion and on its manual page`() throws {
@@ -50,14 +50,14 @@ import Testing
             let lines = fish.filter { $0.contains("__fish_seen_subcommand_from \(command.name)'") }
             let page = ManualPage.page(of: command)
             for flag in command.flagGroups.flatMap(\.flags) {
-                #expect(options.contains("--\(flag.name)["), "zsh: \(command.name) --\(flag.name)")
-                #expect(lines.contains { $0.contains(" -l \(flag.name) ") }, "fish: \(command.name) --\(flag.name)")
+                expect(options.contains("--\(flag.name)["), "zsh: \(command.name) --\(flag.name)")
+                expect(lines.contains { $0.contains(" -l \(flag.name) ") }, "fish: \(command.name) --\(flag.name)")
                 let name = "--\(flag.name)".replacingOccurrences(of: "-", with: "\\-")
-                #expect(page.contains("\\fB\(name)"), "manual: \(command.name) --\(flag.name)")
+                expect(page.contains("\\fB\(name)"), "manual: \(command.name) --\(flag.name)")
             }
             for action in command.actions {
-                #expect(options.contains(action) && lines.contains { $0.contains(action) })
-                #expect(command.discussion.contains(action), "\(command.name) --help does not have \(action)")
+                expect(options.contains(action) && lines.contains { $0.contains(action) })
+                expect(command.discussion.contains(action), "\(command.name) --help does not have \(action)")
             }
         }
     }
@@ -65,30 +65,30 @@ import Testing
     @Test func `An action that a command does not have is refused with the list`() throws {
         for command in CommandTable.all where !command.actions.isEmpty {
             let outcome = try HearthBinary.run([command.name, "none"])
-            #expect(outcome.status == 2)
-            for action in command.actions { #expect(outcome.errors.contains(action), "\(outcome.errors)") }
+            expectEqual(outcome.status, 2)
+            for action in command.actions { expect(outcome.errors.contains(action), "\(outcome.errors)") }
         }
     }
 
     @Test func `A manual page has no line that is a request by accident`() throws {
         let names = try HearthBinary.run(["manual"]).output.split(separator: "\n").map(String.init)
-        #expect(names == ["hearth"] + CommandTable.shown.map { "hearth-\($0.name)" })
+        expectEqual(names, ["hearth"] + CommandTable.shown.map { "hearth-\($0.name)" })
         let requests = [".\\\"", ".TH ", ".SH ", ".PP", ".nf", ".fi", ".TP", ".nh", ".ad l"]
         for name in names {
             let page = try HearthBinary.run(["manual", name]).output
             for line in page.split(separator: "\n") where line.hasPrefix(".") || line.hasPrefix("'") {
-                #expect(requests.contains { line.hasPrefix($0) }, "\(name): \(line)")
+                expect(requests.contains { line.hasPrefix($0) }, "\(name): \(line)")
             }
-            #expect(page.contains(".SH \"NAME\"\n\(name.replacingOccurrences(of: "-", with: "\\-")) \\- "), "\(name)")
+            expect(page.contains(".SH \"NAME\"\n\(name.replacingOccurrences(of: "-", with: "\\-")) \\- "), "\(name)")
         }
-        #expect(try HearthBinary.run(["manual", "hearth-none"]).status == 2)
+        try expectEqual(HearthBinary.run(["manual", "hearth-none"]).status, 2)
     }
 
     @Test func `Commands for packages are not in the overview`() throws {
         let overview = try HearthBinary.run(["--help"]).output
         for command in CommandTable.all {
-            #expect(overview.contains("\n  \(command.name) ") == !command.isHidden, "\(command.name)")
-            #expect(BashCompletion.text(of: Self.commands).contains(" \(command.name))") == !command.isHidden)
+            expectEqual(overview.contains("\n  \(command.name) "), !command.isHidden, "\(command.name)")
+            expectEqual(BashCompletion.text(of: Self.commands).contains(" \(command.name))"), !command.isHidden)
         }
     }
 }

@@ -26,7 +26,7 @@ struct ReplicaTests {
     }
 
     /// Waits until a document has a number at a server.
-    private func expect(_ server: ServerProcess, _ path: String, is number: Int) async throws {
+    private func expectNumber(_ server: ServerProcess, _ path: String, is number: Int) async throws {
         let client = try TestClient(server)
         try await eventually("\(path) is \(number)") { try await client.number(path) == number }
         await client.close()
@@ -39,7 +39,7 @@ struct ReplicaTests {
     private func expectSound() throws {
         for path in [data, copy] {
             let check = try HearthBinary.run(["check", "--data", path])
-            #expect(check.status == 0, "\(check.output) \(check.errors)")
+            expectEqual(check.status, 0, "\(check.output) \(check.errors)")
         }
     }
 
@@ -49,26 +49,26 @@ struct ReplicaTests {
         let client = try TestClient(source)
         for number in 0..<20 { try await client.set("c/d\(number)", number: number) }
         let replica = try replica(of: source, ["--follow-read-only"])
-        try await expect(replica, "c/d19", is: 19)
+        try await expectNumber(replica, "c/d19", is: 19)
         let watch = HearthProcess(["watch", "--address", "127.0.0.1:\(replica.port)", "c/d1"])
         try watch.start()
-        #expect(watch.waitForLine(prefix: "added\t") != nil, "\(watch.errors)")
+        expect(watch.waitForLine(prefix: "added\t") != nil, "\(watch.errors)")
         try await client.set("c/d1", number: 100)
-        #expect(watch.waitForLine(prefix: "modified\t{\"__name__\":\"c/d1\",\"n\":100}") != nil, "\(watch.errors)")
+        expect(watch.waitForLine(prefix: "modified\t{\"__name__\":\"c/d1\",\"n\":100}") != nil, "\(watch.errors)")
         watch.signal(SIGINT)
         watch.waitForEnd()
 
         let written = try HearthBinary.run(
             ["set", "--address", "127.0.0.1:\(replica.port)", "c/x", #"{"n":1}"#])
-        #expect(written.status != 0 && written.errors.contains("write to 127.0.0.1:\(source.port)"), "\(written)")
+        expect(written.status != 0 && written.errors.contains("write to 127.0.0.1:\(source.port)"), "\(written)")
         let metrics = try page(replica)
-        #expect(metrics.contains("hearth_replica_connected 1\n"))
+        expect(metrics.contains("hearth_replica_connected 1\n"))
         let there = try page(source)
-        #expect(there.contains("hearth_followers 1\n"))
-        #expect(there.contains("hearth_replica_lag_seconds 0"))
+        expect(there.contains("hearth_followers 1\n"))
+        expect(there.contains("hearth_replica_lag_seconds 0"))
         await client.close()
-        #expect(replica.stop() == 0)
-        #expect(source.stop() == 0)
+        expectEqual(replica.stop(), 0)
+        expectEqual(source.stop(), 0)
         try expectSound()
     }
 
@@ -84,28 +84,28 @@ struct ReplicaTests {
                 number += 1
                 try await client.set("c/d\(number % 7)", number: number)
                 if number % 30 == 15, round % 2 == 0 {
-                    if round % 4 == 0 { replica.kill() } else { #expect(replica.stop() == 0) }
+                    if round % 4 == 0 { replica.kill() } else { expectEqual(replica.stop(), 0) }
                     replica = try self.replica(of: source)
-                    #expect(!replica.process.errors.contains("base_fetching"))
+                    expect(!replica.process.errors.contains("base_fetching"))
                 }
             }
             await client.close()
             if round % 2 == 1 {
-                if round == 1 { source.kill() } else { #expect(source.stop() == 0) }
+                if round == 1 { source.kill() } else { expectEqual(source.stop(), 0) }
                 source = try self.source(port: port)
             }
         }
         let client = try TestClient(source)
         try await client.set("c/last", number: number)
         await client.close()
-        try await expect(replica, "c/last", is: number)
+        try await expectNumber(replica, "c/last", is: number)
         for index in 0..<7 {
             let last = (number - 6...number).first { $0 % 7 == index } ?? 0
-            try await expect(replica, "c/d\(index)", is: last)
+            try await expectNumber(replica, "c/d\(index)", is: last)
         }
-        #expect(replica.stop() == 0)
-        #expect(!replica.process.errors.contains("replica_outdated"))
-        #expect(source.stop() == 0)
+        expectEqual(replica.stop(), 0)
+        expect(!replica.process.errors.contains("replica_outdated"))
+        expectEqual(source.stop(), 0)
         try expectSound()
     }
 
@@ -117,22 +117,22 @@ struct ReplicaTests {
         let index = "{\"collectionGroup\":\"c\",\"queryScope\":\"COLLECTION\",\"fields\":[\(field)]}"
         try "{\"indexes\":[\(index)]}".write(toFile: file, atomically: true, encoding: .utf8)
         let applied = try HearthBinary.run(["indexes", "apply", file, "--data", data])
-        #expect(applied.status == 0, "\(applied.errors)")
+        expectEqual(applied.status, 0, "\(applied.errors)")
         let replica = try replica(of: source)
         let client = try TestClient(source)
         for number in 0..<10 {
             let words = (0..<40).map { "word\($0 * number)" }.joined(separator: " ")
             let set = try HearthBinary.run(
                 ["set", "--address", "127.0.0.1:\(source.port)", "c/d", "{\"t\":\"\(words)\"}"])
-            #expect(set.status == 0, "\(set.errors)")
+            expectEqual(set.status, 0, "\(set.errors)")
             try await client.set("d/last", number: number)
             // What was derived before was compared when this is there.
-            try await expect(replica, "d/last", is: number)
+            try await expectNumber(replica, "d/last", is: number)
         }
         await client.close()
-        #expect(replica.stop() == 0)
-        #expect(!replica.process.errors.contains("replica_differs"), "\(replica.process.errors)")
-        #expect(source.stop() == 0)
+        expectEqual(replica.stop(), 0)
+        expect(!replica.process.errors.contains("replica_differs"), "\(replica.process.errors)")
+        expectEqual(source.stop(), 0)
         try expectSound()
     }
 
@@ -144,30 +144,30 @@ struct ReplicaTests {
     @Test
     func `Users who are revoked at the source are refused by its replicas, and after a new copy`() async throws {
         let source = try source()
-        #expect(try HearthBinary.run(["token", "revoke-user", "ada", "--data", data]).status == 0)
+        try expectEqual(HearthBinary.run(["token", "revoke-user", "ada", "--data", data]).status, 0)
         var replica = try replica(of: source)
         try await eventually("it refuses who was revoked before: \(replica.process.errors)") {
             try refuses("ada", copy)
         }
-        #expect(try HearthBinary.run(["token", "revoke-user", "bob", "--data", copy]).status == 0)
-        #expect(try HearthBinary.run(["token", "revoke-user", "eve", "--data", data]).status == 0)
+        try expectEqual(HearthBinary.run(["token", "revoke-user", "bob", "--data", copy]).status, 0)
+        try expectEqual(HearthBinary.run(["token", "revoke-user", "eve", "--data", data]).status, 0)
         try await eventually("it refuses who is revoked now: \(replica.process.errors)") { try refuses("eve", copy) }
-        #expect(replica.process.waitForError("event=revocations_followed users=1"))
-        #expect(replica.stop() == 0)
-        #expect(source.stop() == 0)
+        expect(replica.process.waitForError("event=revocations_followed users=1"))
+        expectEqual(replica.stop(), 0)
+        expectEqual(source.stop(), 0)
         // Another store takes the place of its state.
         let other = try ServerProcess(data: directory.path(of: "other"))
         let client = try TestClient(other)
         try await client.set("c/b", number: 2)
         await client.close()
         replica = try self.replica(of: other)
-        #expect(replica.process.waitForError("replica_rebuilt"), "\(replica.process.errors)")
+        expect(replica.process.waitForError("replica_rebuilt"), "\(replica.process.errors)")
         try await eventually("the replica is ready again") {
             replica.process.output.components(separatedBy: "hearth ready on").count == 3
         }
-        for uid in ["ada", "eve", "bob"] { #expect(try refuses(uid, copy), "\(uid)") }
-        #expect(replica.stop() == 0)
-        #expect(other.stop() == 0)
+        for uid in ["ada", "eve", "bob"] { try expect(refuses(uid, copy), "\(uid)") }
+        expectEqual(replica.stop(), 0)
+        expectEqual(other.stop(), 0)
     }
 
     private static let documents = "/v1/projects/hearth/databases/(default)/documents"
@@ -191,24 +191,24 @@ struct ReplicaTests {
             let http = HTTPTestClient(port: address)
             for number in 1...count {
                 let reply = http.request("POST", Self.documents + ":commit", body: increment)
-                #expect(reply?.status == 200, "\(String(describing: reply))")
+                expectEqual(reply?.status, 200, "\(String(describing: reply))")
                 let read = http.request("GET", Self.documents + "/c/n")
-                #expect(read?.body.contains("\"integerValue\": \"\(number)\"") == true, "\(String(describing: read))")
+                expectEqual(read?.body.contains("\"integerValue\": \"\(number)\""), true, "\(String(describing: read))")
                 done.withLock { $0 = number }
             }
         }
         for (round, number) in [20, 50, 80].enumerated() {
             try await eventually("\(number) commits have replies") { done.withLock { $0 } >= number }
-            if round == 1 { #expect(source.stop() == 0) } else { source.kill() }
+            if round == 1 { expectEqual(source.stop(), 0) } else { source.kill() }
             source = try self.source(port: port)
         }
         await writer.value
-        try await expect(source, "c/n", is: count)
+        try await expectNumber(source, "c/n", is: count)
         let lost = HTTPTestClient(port: replica.port).request(
             "GET", Self.documents + "/c/n?transaction=\(transaction.replacing("+", with: "%2B"))")
-        #expect(lost?.status == 409, "\(String(describing: lost))")
-        #expect(replica.stop() == 0)
-        #expect(source.stop() == 0)
+        expectEqual(lost?.status, 409, "\(String(describing: lost))")
+        expectEqual(replica.stop(), 0)
+        expectEqual(source.stop(), 0)
         try expectSound()
     }
 
@@ -221,28 +221,28 @@ struct ReplicaTests {
         try FileManager.default.createDirectory(atPath: "\(copy)/lost+found", withIntermediateDirectories: true)
         try Data().write(to: URL(fileURLWithPath: "\(copy)/principals.json"))
         var replica = try replica(of: first)
-        try await expect(replica, "c/a", is: 1)
+        try await expectNumber(replica, "c/a", is: 1)
         await client.close()
-        #expect(replica.stop() == 0)
-        #expect(first.stop() == 0)
+        expectEqual(replica.stop(), 0)
+        expectEqual(first.stop(), 0)
 
         let other = try ServerProcess(data: directory.path(of: "other"))
         let second = try TestClient(other)
         try await second.set("c/b", number: 2)
         replica = try self.replica(of: other)
-        #expect(replica.process.waitForError("replica_rebuilt"), "\(replica.process.errors)")
-        #expect(replica.process.errors.contains("the replica has the history of another store"))
+        expect(replica.process.waitForError("replica_rebuilt"), "\(replica.process.errors)")
+        expect(replica.process.errors.contains("the replica has the history of another store"))
         // The process has started again, at another port.
         try await eventually("the replica is ready again") {
             replica.process.output.components(separatedBy: "hearth ready on").count == 3
         }
         await second.close()
-        #expect(replica.stop() == 0)
+        expectEqual(replica.stop(), 0)
         let left = try FileManager.default.contentsOfDirectory(atPath: copy)
-        #expect(left.contains("lost+found") && left.contains("principals.json"), "\(left)")
+        expect(left.contains("lost+found") && left.contains("principals.json"), "\(left)")
         let check = try HearthBinary.run(["get", "c/b", "--address", "127.0.0.1:\(other.port)"])
-        #expect(check.status == 0, "\(check.errors)")
-        #expect(other.stop() == 0)
+        expectEqual(check.status, 0, "\(check.errors)")
+        expectEqual(other.stop(), 0)
     }
 
     @Test
@@ -251,25 +251,25 @@ struct ReplicaTests {
         let client = try TestClient(source)
         try await client.set("c/a", number: 1)
         let replica = try replica(of: source)
-        try await expect(replica, "c/a", is: 1)
-        #expect(replica.stop() == 0)
+        try await expectNumber(replica, "c/a", is: 1)
+        expectEqual(replica.stop(), 0)
         for number in 2...40 { try await client.set("c/a", number: number) }
 
         let promoted = try HearthBinary.run(["promote", "--data", copy])
-        #expect(promoted.status == 0 && promoted.output.contains("with all commits"), "\(promoted.errors)")
+        expect(promoted.status == 0 && promoted.output.contains("with all commits"), "\(promoted.errors)")
         await #expect(throws: RequestError.self) { try await client.set("c/a", number: 41) }
-        #expect(try await client.number("c/a") == 40)
+        try await expectEqual(client.number("c/a"), 40)
         await client.close()
-        #expect(source.stop() == 0)
+        expectEqual(source.stop(), 0)
         let again = try HearthBinary.run(["serve", "--data", data, "--port", "0"])
-        #expect(again.status != 0 && again.errors.contains("SUPERSEDED"), "\(again.errors)")
+        expect(again.status != 0 && again.errors.contains("SUPERSEDED"), "\(again.errors)")
 
         let server = try ServerProcess(data: copy)
         let there = try TestClient(server)
-        #expect(try await there.number("c/a") == 40)
+        try await expectEqual(there.number("c/a"), 40)
         try await there.set("c/a", number: 42)
         await there.close()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         try expectSound()
     }
 
@@ -277,15 +277,15 @@ struct ReplicaTests {
     func `A source continues to take writes if its replica cannot continue, or is damaged`() async throws {
         let first = try source()
         let replica = try replica(of: first)
-        #expect(replica.stop() == 0)
-        #expect(first.stop() == 0)
+        expectEqual(replica.stop(), 0)
+        expectEqual(first.stop(), 0)
         // Another store is at the address.
         let second = try ServerProcess(data: directory.path(of: "other"), port: first.port)
         let client = try TestClient(second)
         try await client.set("c/a", number: 1)
         let outdated = try HearthBinary.run(["promote", "--data", copy])
-        #expect(outdated.status == 1 && outdated.errors.contains("the history of another store"), "\(outdated)")
-        #expect(outdated.errors.contains("was not asked to step down"), "\(outdated)")
+        expect(outdated.status == 1 && outdated.errors.contains("the history of another store"), "\(outdated)")
+        expect(outdated.errors.contains("was not asked to step down"), "\(outdated)")
         try await client.set("c/a", number: 2)
 
         let runs = "\(copy)/runs"
@@ -293,12 +293,12 @@ struct ReplicaTests {
             try Data("damage".utf8).write(to: URL(fileURLWithPath: "\(runs)/\(name)"))
         }
         let damaged = try HearthBinary.run(["promote", "--data", copy])
-        #expect(damaged.status == 1, "\(damaged)")
+        expectEqual(damaged.status, 1, "\(damaged)")
         try await client.set("c/a", number: 3)
         await client.close()
-        #expect(second.stop() == 0)
+        expectEqual(second.stop(), 0)
         let again = try ServerProcess(data: directory.path(of: "other"))
-        #expect(again.stop() == 0)
+        expectEqual(again.stop(), 0)
     }
 
     @Test
@@ -307,14 +307,14 @@ struct ReplicaTests {
         let client = try TestClient(source)
         try await client.set("c/a", number: 1)
         let replica = try replica(of: source)
-        try await expect(replica, "c/a", is: 1)
-        #expect(replica.stop() == 0)
+        try await expectNumber(replica, "c/a", is: 1)
+        expectEqual(replica.stop(), 0)
         try await client.set("c/a", number: 2)
         await client.close()
         let other = directory.path(of: "other")
         let second = try ServerProcess(data: other, arguments: ["--follow", "127.0.0.1:\(source.port)"])
-        try await expect(second, "c/a", is: 2)
-        #expect(second.stop() == 0)
+        try await expectNumber(second, "c/a", is: 2)
+        expectEqual(second.stop(), 0)
         source.kill()
         // As a replica was killed that had received all of a copy.
         let files = FileManager.default
@@ -322,10 +322,10 @@ struct ReplicaTests {
         try files.moveItem(atPath: other, toPath: "\(copy)/BASE")
 
         let promoted = try HearthBinary.run(["promote", "--data", copy, "--force"])
-        #expect(promoted.status == 0, "\(promoted)")
+        expectEqual(promoted.status, 0, "\(promoted)")
         let server = try ServerProcess(data: copy)
-        try await expect(server, "c/a", is: 2)
-        #expect(server.stop() == 0)
+        try await expectNumber(server, "c/a", is: 2)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -335,26 +335,26 @@ struct ReplicaTests {
         try await client.set("c/a", number: 1)
         let other = directory.path(of: "other")
         let second = try ServerProcess(data: other, arguments: ["--follow", "127.0.0.1:\(source.port)"])
-        try await expect(second, "c/a", is: 1)
-        #expect(second.stop() == 0)
+        try await expectNumber(second, "c/a", is: 1)
+        expectEqual(second.stop(), 0)
         let first = try replica(of: source)
-        try await expect(first, "c/a", is: 1)
-        #expect(first.stop() == 0)
+        try await expectNumber(first, "c/a", is: 1)
+        expectEqual(first.stop(), 0)
         // An attempt that ended when the source had stepped down: the directory is as it was then.
         let number = try ReplicaFile.successor(in: copy)
         let before = try String(contentsOfFile: "\(copy)/REPLICA", encoding: .utf8)
-        #expect(try HearthBinary.run(["promote", "--data", copy]).status == 0)
+        try expectEqual(HearthBinary.run(["promote", "--data", copy]).status, 0)
         try before.write(toFile: "\(copy)/REPLICA", atomically: true, encoding: .utf8)
-        #expect(try ReplicaFile.successor(in: copy) == number)
+        try expectEqual(ReplicaFile.successor(in: copy), number)
         let again = try HearthBinary.run(["promote", "--data", copy])
-        #expect(again.status == 0, "\(again.errors)")
+        expectEqual(again.status, 0, "\(again.errors)")
 
         let refused = try HearthBinary.run(["promote", "--data", other])
-        #expect(refused.status == 1, "\(refused.output)")
-        #expect(refused.errors.contains("another one has its place already"), "\(refused.errors)")
-        #expect(try ReplicaFile.source(in: other) == "127.0.0.1:\(source.port)")
+        expectEqual(refused.status, 1, "\(refused.output)")
+        expect(refused.errors.contains("another one has its place already"), "\(refused.errors)")
+        try expectEqual(ReplicaFile.source(in: other), "127.0.0.1:\(source.port)")
         await client.close()
-        #expect(source.stop() == 0)
+        expectEqual(source.stop(), 0)
     }
 
     @Test
@@ -364,7 +364,7 @@ struct ReplicaTests {
             let text = "service cloud.firestore { match /databases/{d}/documents { match /c/{x} { \(statement) } } }\n"
             try Data(text.utf8).write(to: URL(fileURLWithPath: path))
             let applied = try HearthBinary.run(["rules", "apply", path, "--data", data])
-            #expect(applied.status == 0, "\(applied)")
+            expectEqual(applied.status, 0, "\(applied)")
             return text
         }
         // Without access control; rules are kept all the same.
@@ -374,14 +374,14 @@ struct ReplicaTests {
         try await client.set("c/a", number: 1)
         await client.close()
         let replica = try replica(of: source, ["--insecure"])
-        try await expect(replica, "c/a", is: 1)
-        #expect(replica.stop() == 0)
-        #expect(try HearthBinary.run(["rules", "show", "--data", copy]).output == before)
+        try await expectNumber(replica, "c/a", is: 1)
+        expectEqual(replica.stop(), 0)
+        try expectEqual(HearthBinary.run(["rules", "show", "--data", copy]).output, before)
         let after = try apply("allow read: if false;")
         let promoted = try HearthBinary.run(["promote", "--data", copy])
-        #expect(promoted.status == 0, "\(promoted)")
-        #expect(try HearthBinary.run(["rules", "show", "--data", copy]).output == after)
-        #expect(source.stop() == 0)
+        expectEqual(promoted.status, 0, "\(promoted)")
+        try expectEqual(HearthBinary.run(["rules", "show", "--data", copy]).output, after)
+        expectEqual(source.stop(), 0)
     }
 
     @Test
@@ -390,30 +390,30 @@ struct ReplicaTests {
         let client = try TestClient(source)
         try await client.set("c/a", number: 1)
         let replica = try replica(of: source)
-        try await expect(replica, "c/a", is: 1)
-        #expect(replica.stop() == 0)
+        try await expectNumber(replica, "c/a", is: 1)
+        expectEqual(replica.stop(), 0)
         try await client.set("c/a", number: 2)
         await client.close()
         source.kill()
 
         let refused = try HearthBinary.run(["promote", "--data", copy])
-        #expect(refused.status != 0, "\(refused.output)")
+        expect(refused.status != 0, "\(refused.output)")
         let unmarked = try HearthBinary.run(["serve", "--data", copy, "--port", "0"])
-        #expect(unmarked.status != 0 && unmarked.errors.contains("is a replica of"), "\(unmarked.errors)")
+        expect(unmarked.status != 0 && unmarked.errors.contains("is a replica of"), "\(unmarked.errors)")
         let promoted = try HearthBinary.run(["promote", "--data", copy, "--force"])
-        #expect(promoted.status == 0 && promoted.output.contains("later commits of the source are lost"), "\(promoted)")
+        expect(promoted.status == 0 && promoted.output.contains("later commits of the source are lost"), "\(promoted)")
         let second = try HearthBinary.run(["promote", "--data", copy, "--force"])
-        #expect(second.status != 0 && second.errors.contains("is not a replica"), "\(second.errors)")
+        expect(second.status != 0 && second.errors.contains("is not a replica"), "\(second.errors)")
 
         let server = try ServerProcess(data: copy)
         let there = try TestClient(server)
-        #expect(try await there.number("c/a") == 1)
+        try await expectEqual(there.number("c/a"), 1)
         try await there.set("c/a", number: 3)
         // The old server has commits that the new one lacks: it does not become a replica over them.
         let met = try HearthBinary.run(["serve", "--data", data, "--port", "0", "--follow", "127.0.0.1:\(server.port)"])
-        #expect(met.status != 0 && met.errors.contains("has an independent store"), "\(met.errors)")
+        expect(met.status != 0 && met.errors.contains("has an independent store"), "\(met.errors)")
         await there.close()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         try expectSound()
     }
 
@@ -423,7 +423,7 @@ struct ReplicaTests {
         let client = try TestClient(source)
         let written = try await client.commitTime(of: "c/a", number: 1)
         let replica = try replica(of: source)
-        try await expect(replica, "c/a", is: 1)
+        try await expectNumber(replica, "c/a", is: 1)
         let there = try TestClient(replica)
         // The source gets no further commit: it is the note that counts as soon as reads have later times.
         var readTime = written
@@ -432,8 +432,8 @@ struct ReplicaTests {
             return readTime > written
         }
         await there.close()
-        #expect(try ReplicaFile.timeMax(in: copy) >= readTime)
-        #expect(replica.stop() == 0)
+        try expect(ReplicaFile.timeMax(in: copy) >= readTime)
+        expectEqual(replica.stop(), 0)
         await client.close()
         source.kill()
 
@@ -441,19 +441,19 @@ struct ReplicaTests {
         let late = SystemClock.microseconds() + 3_600_000_000
         try ReplicaFile.note(timeMax: late, in: copy)
         let number = try ReplicaFile.successor(in: copy)
-        #expect(try ReplicaFile.successor(in: copy) == number)
-        #expect(try ReplicaFile.timeMax(in: copy) == late)
-        #expect(try ReplicaFile.source(in: copy) == "127.0.0.1:\(source.port)")
+        try expectEqual(ReplicaFile.successor(in: copy), number)
+        try expectEqual(ReplicaFile.timeMax(in: copy), late)
+        try expectEqual(ReplicaFile.source(in: copy), "127.0.0.1:\(source.port)")
         let promoted = try HearthBinary.run(["promote", "--data", copy, "--force"])
-        #expect(promoted.status == 0, "\(promoted)")
+        expectEqual(promoted.status, 0, "\(promoted)")
         let server = try ServerProcess(data: copy)
         let later = try TestClient(server)
-        #expect(try await later.commitTime(of: "c/a", number: 2) > late)
+        try await expect(later.commitTime(of: "c/a", number: 2) > late)
         await later.close()
         // Tokens of the source for such times are not valid either.
         let timeline = try #require(try ClusterFile.timeline(in: copy))
-        #expect(timeline > late)
-        #expect(server.stop() == 0)
+        expect(timeline > late)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -462,26 +462,26 @@ struct ReplicaTests {
         let client = try TestClient(source)
         try await client.set("c/a", number: 1)
         let replica = try replica(of: source)
-        try await expect(replica, "c/a", is: 1)
-        #expect(replica.stop() == 0)
+        try await expectNumber(replica, "c/a", is: 1)
+        expectEqual(replica.stop(), 0)
         let indexes = directory.path(of: "indexes.json")
         let field = #"{"fieldPath": "n", "order": "ASCENDING"}, {"fieldPath": "m", "order": "ASCENDING"}"#
         let text = #"{"indexes": [{"collectionGroup": "c", "queryScope": "COLLECTION", "fields": ["# + field + "]}]}"
         try Data(text.utf8).write(to: URL(fileURLWithPath: indexes))
         let applied = try HearthBinary.run(["indexes", "apply", indexes, "--data", copy])
-        #expect(applied.status == 1 && applied.errors.contains("is a replica"), "\(applied)")
+        expect(applied.status == 1 && applied.errors.contains("is a replica"), "\(applied)")
         let read = try HearthBinary.run(["get", "c/a", "--data", copy])
-        #expect(read.status == 0 && read.output.contains("\"n\":1"), "\(read)")
+        expect(read.status == 0 && read.output.contains("\"n\":1"), "\(read)")
         let backup = try HearthBinary.run(["backup", directory.path(of: "backup"), "--data", copy])
-        #expect(backup.status == 0, "\(backup)")
+        expectEqual(backup.status, 0, "\(backup)")
 
         try await client.set("c/a", number: 2)
         let again = try self.replica(of: source)
-        try await expect(again, "c/a", is: 2)
-        #expect(!again.process.errors.contains("event=replica_outdated"), "\(again.process.errors)")
+        try await expectNumber(again, "c/a", is: 2)
+        expect(!again.process.errors.contains("event=replica_outdated"), "\(again.process.errors)")
         await client.close()
-        #expect(again.stop() == 0)
-        #expect(source.stop() == 0)
+        expectEqual(again.stop(), 0)
+        expectEqual(source.stop(), 0)
     }
 
     @Test
@@ -490,18 +490,18 @@ struct ReplicaTests {
         let client = try TestClient(first)
         try await client.set("c/a", number: 1)
         await client.close()
-        #expect(first.stop() == 0)
+        expectEqual(first.stop(), 0)
         let source = try source()
         let replica = try replica(of: source)
         try await eventually("it follows: \(replica.process.errors)") {
             replica.process.errors.contains("event=following")
         }
-        #expect(!replica.process.errors.contains("event=replica_outdated"), "\(replica.process.errors)")
+        expect(!replica.process.errors.contains("event=replica_outdated"), "\(replica.process.errors)")
         let again = try TestClient(source)
         try await again.set("c/a", number: 2)
         await again.close()
-        try await expect(replica, "c/a", is: 2)
-        #expect(replica.stop() == 0)
-        #expect(source.stop() == 0)
+        try await expectNumber(replica, "c/a", is: 2)
+        expectEqual(replica.stop(), 0)
+        expectEqual(source.stop(), 0)
     }
 }

@@ -2,6 +2,7 @@
 
 import Authorization
 import Identity
+import TestSupport
 import Testing
 
 @testable import hearth
@@ -29,27 +30,27 @@ struct CallerFlagsTests {
     @Test
     func `A closed server has limits, and others have those of flags`() throws {
         let defaults = [1_000, 1_000, 2_000, 1_000, 600, 1_000, 500, 2_000_000, 1_000_000, 100_000, 10_000]
-        #expect(try limits([], .closed) == defaults)
+        try expectEqual(limits([], .closed), defaults)
         for mode in [SecurityMode.open, .insecure, .emulator] {
-            #expect(try limits([], mode) == Array(repeating: 0, count: 11))
-            #expect(try limits(["--user-requests", "7"], mode) == [0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0])
+            try expectEqual(limits([], mode), Array(repeating: 0, count: 11))
+            try expectEqual(limits(["--user-requests", "7"], mode), [0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0])
         }
         let names = [
             "--max-address-connections", "--max-address-web-sessions", "--address-requests", "--user-requests",
             "--address-refusals", "--address-commits", "--user-commits", "--address-rule-work", "--user-rule-work",
             "--address-listeners", "--user-listeners",
         ]
-        #expect(try limits(names.flatMap { [$0, "0"] }, .closed) == Array(repeating: 0, count: 11))
-        #expect(try limits(names.enumerated().flatMap { [$1, "\($0 + 1)"] }, .closed) == Array(1...11))
+        try expectEqual(limits(names.flatMap { [$0, "0"] }, .closed), Array(repeating: 0, count: 11))
+        try expectEqual(limits(names.enumerated().flatMap { [$1, "\($0 + 1)"] }, .closed), Array(1...11))
         for name in names { #expect(throws: (any Error).self) { try arguments([name, "-1"]) } }
     }
 
     @Test
     func `The limits in force are printed`() throws {
-        #expect(CallerFlags.summary(try arguments([]), .open) == "limits: none")
+        expectEqual(CallerFlags.summary(try arguments([]), .open), "limits: none")
         let one = try arguments(["--address-requests", "0", "--user-requests", "7"])
         let text = CallerFlags.summary(one, .closed)
-        #expect(text.hasPrefix("limits: 1000 connections of an address, ") && !text.contains("requests a second of an"))
-        #expect(text.contains("7 requests a second of a user"))
+        expect(text.hasPrefix("limits: 1000 connections of an address, ") && !text.contains("requests a second of an"))
+        expect(text.contains("7 requests a second of a user"))
     }
 }

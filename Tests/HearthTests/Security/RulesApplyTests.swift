@@ -35,28 +35,28 @@ struct RulesApplyTests {
     }
 
     /// Makes the data directory.
-    private func makeDirectory() throws { #expect(try ServerProcess(data: data).stop() == 0) }
+    private func makeDirectory() throws { try expectEqual(ServerProcess(data: data).stop(), 0) }
 
     @Test
     func `check reports rules that do not parse, beside the state of the documents`() throws {
         try makeDirectory()
-        #expect(try HearthBinary.run(["check", "--data", data]).output.contains("the rules number") == false)
-        #expect(try rules("apply", file("get.rules", "allow get;")).status == 0)
+        try expectEqual(HearthBinary.run(["check", "--data", data]).output.contains("the rules number"), false)
+        try expectEqual(rules("apply", file("get.rules", "allow get;")).status, 0)
         let sound = try HearthBinary.run(["check", "--data", data])
-        #expect(sound.status == 0 && sound.output.hasSuffix("\(data): the rules number 1 have no errors\n"))
+        expect(sound.status == 0 && sound.output.hasSuffix("\(data): the rules number 1 have no errors\n"))
         let kept = "\(data)/rules/000001.rules"
         for text in ["service x", "}"] {
             try Data(text.utf8).write(to: URL(fileURLWithPath: kept))
             let found = try HearthBinary.run(["check", "--data", data])
-            #expect(found.status == 1 && found.output.hasPrefix("problem: \(kept) has errors"), "\(found.output)")
-            #expect(found.output.contains(": no problems; 0 documents"), "\(found.output)")
-            #expect(found.errors.contains("hearth rules rollback"), "\(found.errors)")
+            expect(found.status == 1 && found.output.hasPrefix("problem: \(kept) has errors"), "\(found.output)")
+            expect(found.output.contains(": no problems; 0 documents"), "\(found.output)")
+            expect(found.errors.contains("hearth rules rollback"), "\(found.errors)")
             let object = try HearthBinary.run(["check", "--json", "--data", data])
-            #expect(object.status == 1 && object.output.hasPrefix("{\"problems\":[\"\(kept) has errors"), "\(object)")
+            expect(object.status == 1 && object.output.hasPrefix("{\"problems\":[\"\(kept) has errors"), "\(object)")
         }
         try Data([0xFF]).write(to: URL(fileURLWithPath: kept))
         let repaired = try HearthBinary.run(["check", "--repair", "--data", data])
-        #expect(repaired.status == 1 && repaired.output.contains("rules are not UTF-8"), "\(repaired.output)")
+        expect(repaired.status == 1 && repaired.output.contains("rules are not UTF-8"), "\(repaired.output)")
     }
 
     @Test
@@ -64,55 +64,55 @@ struct RulesApplyTests {
         let server = try ServerProcess(data: data)
         let http = HTTPTestClient(port: server.port)
         let body = "{\"fields\":{\"n\":{\"integerValue\":7}}}"
-        #expect(http.request("PATCH", Self.document, body: body)?.status == 200)
-        #expect(server.stop() == 0)
-        #expect(try rules("apply", file("none.rules", "allow get: if false;")).status == 0)
+        expectEqual(http.request("PATCH", Self.document, body: body)?.status, 200)
+        expectEqual(server.stop(), 0)
+        try expectEqual(rules("apply", file("none.rules", "allow get: if false;")).status, 0)
         let place = ["--data", data, "--project", "p"]
         let line = "{\"__name__\":\"c/x\",\"n\":7}\n"
         let environments = [[:], ["HEARTH_TOKEN": "none"], ["HEARTH_TLS": "true"]]
         for environment in environments {
             let got = try HearthBinary.run(["get", "c/x"] + place, environment: environment)
-            #expect(got.output == line, "\(environment): \(got.errors)")
+            expectEqual(got.output, line, "\(environment): \(got.errors)")
             let found = try HearthBinary.run(["query", "c"] + place, environment: environment)
-            #expect(found.output == line, "\(environment): \(found.errors)")
+            expectEqual(found.output, line, "\(environment): \(found.errors)")
         }
         // Rules that do not parse are in the way of a server, and not of its owner.
         try Data("service x".utf8).write(to: URL(fileURLWithPath: "\(data)/rules/000001.rules"))
-        #expect(try HearthBinary.run(["get", "c/x"] + place).output == line)
+        try expectEqual(HearthBinary.run(["get", "c/x"] + place).output, line)
         // A server decides by its rules.
-        #expect(try rules("apply", file("none.rules", "allow get: if false;")).status == 0)
+        try expectEqual(rules("apply", file("none.rules", "allow get: if false;")).status, 0)
         let closed = try ServerProcess(data: data)
         let refused = try HearthBinary.run(["get", "c/x"] + place)
-        #expect(refused.status == 1 && refused.output.isEmpty, "\(refused.errors)")
-        #expect(closed.stop() == 0)
+        expect(refused.status == 1 && refused.output.isEmpty, "\(refused.errors)")
+        expectEqual(closed.stop(), 0)
     }
 
     @Test
     func `Rules close a server that was open while it serves, and the next start keeps them`() throws {
         let (create, get) = (try file("create.rules", "allow create;"), try file("get.rules", "allow get;"))
         let server = try ServerProcess(data: data)
-        #expect(status(server) == 404)
+        expectEqual(status(server), 404)
         let first = try rules("apply", create)
-        #expect(first.status == 0, "\(first.errors)")
-        #expect(first.output.hasPrefix("\(create) is in force as number 1\nThe server was open. It is closed now"))
-        #expect(status(server) == 403)
-        #expect(try rules("apply", get).output == "\(get) is in force as number 2\n")
-        #expect(status(server) == 404)
+        expectEqual(first.status, 0, "\(first.errors)")
+        expect(first.output.hasPrefix("\(create) is in force as number 1\nThe server was open. It is closed now"))
+        expectEqual(status(server), 403)
+        try expectEqual(rules("apply", get).output, "\(get) is in force as number 2\n")
+        expectEqual(status(server), 404)
         let again = try rules("apply", get)
-        #expect(again.output == "\(get) is in force already as number 2; nothing has changed\n")
-        #expect(try rules("rollback").output == "the rules before are in force as number 3\n")
-        #expect(status(server) == 403)
+        expectEqual(again.output, "\(get) is in force already as number 2; nothing has changed\n")
+        try expectEqual(rules("rollback").output, "the rules before are in force as number 3\n")
+        expectEqual(status(server), 403)
         let list = try rules("list").output.split(separator: "\n").map { $0.split(separator: "\t") }
-        #expect(list.map(\.count) == [3, 3, 4] && list.map(\.first) == ["1", "2", "3"] && list[2][3] == "in force")
-        #expect(server.process.waitForError("event=rules_applied number=3 security=closed"))
-        #expect(server.stop() == 0)
+        expect(list.map(\.count) == [3, 3, 4] && list.map(\.first) == ["1", "2", "3"] && list[2][3] == "in force")
+        expect(server.process.waitForError("event=rules_applied number=3 security=closed"))
+        expectEqual(server.stop(), 0)
 
         let next = try ServerProcess(data: data)
-        #expect(next.process.waitForError("security=closed"))
-        #expect(status(next) == 403)
-        #expect(try rules("show").output == String(contentsOfFile: create, encoding: .utf8))
-        #expect(try rules("show", "2").output == String(contentsOfFile: get, encoding: .utf8))
-        #expect(next.stop() == 0)
+        expect(next.process.waitForError("security=closed"))
+        expectEqual(status(next), 403)
+        try expectEqual(rules("show").output, String(contentsOfFile: create, encoding: .utf8))
+        try expectEqual(rules("show", "2").output, String(contentsOfFile: get, encoding: .utf8))
+        expectEqual(next.stop(), 0)
     }
 
     @Test
@@ -120,34 +120,34 @@ struct RulesApplyTests {
         let principals = try write("principals.json", #"{"principals":[]}"#)
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: principals)
         let server = try ServerProcess(data: data, arguments: ["--principals", principals])
-        #expect(status(server) == 401)
-        #expect(try rules("apply", try file("create.rules", "allow create;")).status == 0)
-        #expect(try rules("apply", try file("get.rules", "allow get;")).status == 0)
+        expectEqual(status(server), 401)
+        try expectEqual(rules("apply", try file("create.rules", "allow create;")).status, 0)
+        try expectEqual(rules("apply", try file("get.rules", "allow get;")).status, 0)
         server.process.signal(SIGHUP)
-        #expect(server.process.waitForError("event=reloaded parts=security"))
-        #expect(status(server) == 404)
-        #expect(server.stop() == 0)
+        expect(server.process.waitForError("event=reloaded parts=security"))
+        expectEqual(status(server), 404)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
     func `Without a server the directory is changed itself, and what cannot be used ends a start`() throws {
         let good = try file("get.rules", "allow get;")
-        #expect(try rules("apply", good).errors.contains("is not a Hearth data directory"))
+        try expect(rules("apply", good).errors.contains("is not a Hearth data directory"))
         try makeDirectory()
-        #expect(try rules("rollback").errors.contains("There are no rules before the current ones."))
+        try expect(rules("rollback").errors.contains("There are no rules before the current ones."))
         let first = try rules("apply", good)
-        #expect(first.output == "\(good) is in force as number 1, from the next start of a server on\n")
+        expectEqual(first.output, "\(good) is in force as number 1, from the next start of a server on\n")
         let kept = "\(data)/rules/000002.rules"
         for (text, error) in [([0xFF], "rules are not UTF-8"), (Array("service {".utf8), "1:9: error: Unexpected '{'")]
         {
             try Data(text).write(to: URL(fileURLWithPath: kept))
             let start = try HearthBinary.run(["serve", "--data", data, "--port", "0"])
-            #expect(start.status == 1 && start.errors.contains(error) && start.errors.contains(kept), "\(start.errors)")
+            expect(start.status == 1 && start.errors.contains(error) && start.errors.contains(kept), "\(start.errors)")
         }
-        #expect(try rules("apply", good).output.contains("number 3"))
+        try expect(rules("apply", good).output.contains("number 3"))
         let checked = try HearthBinary.run(["serve", "--data", data, "--check-config"])
-        #expect(checked.output.hasPrefix("security: closed\n"))
-        #expect(checked.output.contains("rules: \(data)/rules/000003.rules, 1 allow statements\n"))
+        expect(checked.output.hasPrefix("security: closed\n"))
+        expect(checked.output.contains("rules: \(data)/rules/000003.rules, 1 allow statements\n"))
     }
 
     @Test
@@ -155,55 +155,55 @@ struct RulesApplyTests {
     {
         try makeDirectory()
         for statement in ["allow read;", "allow get;"] {
-            #expect(try rules("apply", try file("x.rules", statement)).status == 0)
+            try expectEqual(rules("apply", try file("x.rules", statement)).status, 0)
         }
         let newest = "\(data)/rules/000002.rules"
         func expectRefused(_ place: String) throws {
             let start = try HearthBinary.run(["serve", "--data", place, "--port", "0"])
-            #expect(start.status == 1 && start.errors.contains("the newest rules are missing"), "\(start.errors)")
-            #expect(start.errors.contains("\(place)/rules/000002.rules"), "\(start.errors)")
-            #expect(start.errors.contains("hearth rules apply"), "\(start.errors)")
+            expect(start.status == 1 && start.errors.contains("the newest rules are missing"), "\(start.errors)")
+            expect(start.errors.contains("\(place)/rules/000002.rules"), "\(start.errors)")
+            expect(start.errors.contains("hearth rules apply"), "\(start.errors)")
         }
         try Data([0xFF]).write(to: URL(fileURLWithPath: newest))
         let saved = directory.path(of: "saved")
         let salvaged = try HearthBinary.run(["salvage", data, saved])
-        #expect(salvaged.status == 0 && salvaged.output.contains("unreadable: "), "\(salvaged)")
-        #expect(salvaged.output.contains(newest), "\(salvaged.output)")
+        expect(salvaged.status == 0 && salvaged.output.contains("unreadable: "), "\(salvaged)")
+        expect(salvaged.output.contains(newest), "\(salvaged.output)")
         try expectRefused(saved)
         try FileManager.default.removeItem(atPath: newest)
         try expectRefused(data)
-        #expect(try HearthBinary.run(["check", "--data", data]).output.contains("the newest rules are missing"))
-        #expect(try rules("list").errors.contains("the newest rules are missing"))
-        #expect(try rules("show", "1").output.contains("allow read;"))
-        #expect(try rules("rollback").output.contains("number 3"))
+        try expect(HearthBinary.run(["check", "--data", data]).output.contains("the newest rules are missing"))
+        try expect(rules("list").errors.contains("the newest rules are missing"))
+        try expect(rules("show", "1").output.contains("allow read;"))
+        try expect(rules("rollback").output.contains("number 3"))
         let server = try ServerProcess(data: data)
-        #expect(server.process.waitForError("security=closed"))
-        #expect(server.stop() == 0)
+        expect(server.process.waitForError("security=closed"))
+        expectEqual(server.stop(), 0)
     }
 
     @Test
     func `Rules with an error are shown with line, column, caret and remedy, and not applied`() throws {
         try makeDirectory()
         let wrong = try rules("apply", try file("wrong.rules", "allow get: if resource.data.n/2 == 1;"))
-        #expect(wrong.status == 1 && wrong.output.contains(":1:104: error: Unexpected '/2'"), "\(wrong.output)")
-        #expect(wrong.output.contains("^~\n") && wrong.output.contains("Write a space after '/' to divide."))
-        #expect(try rules("list").output.isEmpty)
+        expect(wrong.status == 1 && wrong.output.contains(":1:104: error: Unexpected '/2'"), "\(wrong.output)")
+        expect(wrong.output.contains("^~\n") && wrong.output.contains("Write a space after '/' to divide."))
+        try expect(rules("list").output.isEmpty)
         let warned = try rules("apply", try file("warned.rules", "allow git;"))
-        #expect(warned.status == 0 && warned.output.contains("warning: Invalid method name: git."), "\(warned.output)")
+        expect(warned.status == 0 && warned.output.contains("warning: Invalid method name: git."), "\(warned.output)")
     }
 
     @Test
     func `A server with --rules takes no others`() throws {
         let (get, create) = (try file("get.rules", "allow get;"), try file("create.rules", "allow create;"))
         try makeDirectory()
-        #expect(try rules("apply", create).status == 0)
+        try expectEqual(rules("apply", create).status, 0)
         let server = try ServerProcess(data: data, arguments: ["--rules", get])
-        #expect(status(server) == 404)
+        expectEqual(status(server), 404)
         for outcome in [try rules("apply", create), try rules("rollback")] {
-            #expect(outcome.status == 1 && outcome.errors.contains("takes its rules from \(get) (--rules)"))
+            expect(outcome.status == 1 && outcome.errors.contains("takes its rules from \(get) (--rules)"))
         }
-        #expect(try rules("list").output.hasSuffix(" bytes\n\(get) (--rules) is in force\n"))
-        #expect(server.stop() == 0)
+        try expect(rules("list").output.hasSuffix(" bytes\n\(get) (--rules) is in force\n"))
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -213,7 +213,7 @@ struct RulesApplyTests {
             let made = try HearthBinary.run([
                 "token", "create", role, "--principals", principals, "--role", role, "--project", "*", "--api-key",
             ])
-            #expect(made.status == 0, "\(made.errors)")
+            expectEqual(made.status, 0, "\(made.errors)")
             return ["HEARTH_TOKEN": String(made.output.dropLast())]
         }
         let (admin, writer) = (try key("admin"), try key("writer"))
@@ -221,44 +221,44 @@ struct RulesApplyTests {
         let address = "127.0.0.1:\(server.port)"
         let get = try file("get.rules", "allow get;")
         let anonymous = try rules("apply", get, "--to", address)
-        #expect(anonymous.status == 1 && anonymous.errors.contains("UNAUTHENTICATED"), "\(anonymous.errors)")
+        expect(anonymous.status == 1 && anonymous.errors.contains("UNAUTHENTICATED"), "\(anonymous.errors)")
         let refused = try rules("apply", get, "--to", address, environment: writer)
-        #expect(refused.status == 1 && refused.errors.contains("PERMISSION_DENIED"), "\(refused.errors)")
-        #expect(status(server) == 401)
+        expect(refused.status == 1 && refused.errors.contains("PERMISSION_DENIED"), "\(refused.errors)")
+        expectEqual(status(server), 401)
         let applied = try rules("apply", get, "--to", address, environment: admin)
-        #expect(applied.output == "\(get) is in force as number 1\n", "\(applied.errors)")
-        #expect(status(server) == 404)
+        expectEqual(applied.output, "\(get) is in force as number 1\n", "\(applied.errors)")
+        expectEqual(status(server), 404)
         let text = try String(contentsOfFile: get, encoding: .utf8)
-        #expect(try rules("show", "--to", address, environment: admin).output == text)
-        #expect(try rules("show", "1", "--to", address, environment: writer).status == 1)
-        #expect(server.stop() == 0)
+        try expectEqual(rules("show", "--to", address, environment: admin).output, text)
+        try expectEqual(rules("show", "1", "--to", address, environment: writer).status, 1)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
     func `Backups, restored directories and salvaged ones have the rules with their times`() throws {
         let server = try ServerProcess(data: data)
-        #expect(try rules("apply", try file("create.rules", "allow create;")).status == 0)
-        #expect(try rules("apply", try file("get.rules", "allow get;")).status == 0)
+        try expectEqual(rules("apply", try file("create.rules", "allow create;")).status, 0)
+        try expectEqual(rules("apply", try file("get.rules", "allow get;")).status, 0)
         let list = try rules("list").output
         let served = directory.path(of: "served")
-        #expect(try HearthBinary.run(["backup", "--data", data, served]).status == 0)
-        #expect(server.stop() == 0)
+        try expectEqual(HearthBinary.run(["backup", "--data", data, served]).status, 0)
+        expectEqual(server.stop(), 0)
         // What a process that ended has left is not copied.
         try Data("x".utf8).write(to: URL(fileURLWithPath: "\(data)/rules/000003.rules.1.new"))
         let (copy, restored, saved) = (
             directory.path(of: "copy"), directory.path(of: "restored"), directory.path(of: "saved")
         )
-        #expect(try HearthBinary.run(["backup", "--data", data, copy]).status == 0)
-        #expect(try HearthBinary.run(["restore", "--data", restored, copy]).status == 0)
-        #expect(try HearthBinary.run(["salvage", data, saved]).status == 0)
+        try expectEqual(HearthBinary.run(["backup", "--data", data, copy]).status, 0)
+        try expectEqual(HearthBinary.run(["restore", "--data", restored, copy]).status, 0)
+        try expectEqual(HearthBinary.run(["salvage", data, saved]).status, 0)
         for place in [served, copy, restored, saved] {
-            #expect(try HearthBinary.run(["rules", "list", "--data", place]).output == list, "\(place)")
+            try expectEqual(HearthBinary.run(["rules", "list", "--data", place]).output, list, "\(place)")
             let names = try FileManager.default.contentsOfDirectory(atPath: "\(place)/rules").sorted()
-            #expect(names == ["000001.rules", "000002.newest", "000002.rules"], "\(place)")
+            expectEqual(names, ["000001.rules", "000002.newest", "000002.rules"], "\(place)")
         }
         let again = try ServerProcess(data: restored)
-        #expect(again.process.waitForError("security=closed"))
-        #expect(again.stop() == 0)
+        expect(again.process.waitForError("security=closed"))
+        expectEqual(again.stop(), 0)
     }
 
     @Test
@@ -271,7 +271,7 @@ struct RulesApplyTests {
         ]
         for (words, text) in cases {
             let outcome = try HearthBinary.run(["rules"] + words)
-            #expect(outcome.status == 2 && outcome.errors.contains(text), "\(words): \(outcome.errors)")
+            expect(outcome.status == 2 && outcome.errors.contains(text), "\(words): \(outcome.errors)")
         }
     }
 }

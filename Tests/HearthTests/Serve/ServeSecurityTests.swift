@@ -44,7 +44,7 @@ struct ServeSecurityTests {
 
     private func mint(_ key: String, _ flags: String...) throws -> [UInt8] {
         let minted = try HearthBinary.run(["token", "mint", "--uid", "ada", "--key", key] + flags)
-        #expect(minted.status == 0, "\(minted.errors)")
+        expectEqual(minted.status, 0, "\(minted.errors)")
         return Array(minted.output.utf8.dropLast())
     }
 
@@ -66,13 +66,13 @@ struct ServeSecurityTests {
         ]
         for (flags, text) in cases {
             let outcome = try HearthBinary.run(["serve", "--data", data, "--port", "0"] + flags)
-            #expect(outcome.status == 1 && outcome.errors.contains(text), "\(flags): \(outcome.errors)")
-            #expect(!FileManager.default.fileExists(atPath: data), "\(flags)")
+            expect(outcome.status == 1 && outcome.errors.contains(text), "\(flags): \(outcome.errors)")
+            expect(!FileManager.default.fileExists(atPath: data), "\(flags)")
         }
         let server = try ServerProcess(data: data, arguments: ["--host", "0.0.0.0", "--insecure"])
-        #expect(server.process.waitForError("security=insecure"))
-        #expect(server.process.waitForError("event=insecure"))
-        #expect(server.stop() == 0)
+        expect(server.process.waitForError("security=insecure"))
+        expect(server.process.waitForError("event=insecure"))
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -84,10 +84,10 @@ struct ServeSecurityTests {
         ]
         for (flags, mode) in cases {
             let security = try make(flags)
-            #expect(security.mode == mode && security.authenticator.mode == mode, "\(flags)")
-            #expect((security.ruleset == nil) == !flags.contains("--rules"), "\(flags)")
+            expect(security.mode == mode && security.authenticator.mode == mode, "\(flags)")
+            expectEqual(security.ruleset == nil, !flags.contains("--rules"), "\(flags)")
         }
-        for host in ["localhost", "127.1.2.3", "::1"] { #expect(try make([], host: host).mode == .open) }
+        for host in ["localhost", "127.1.2.3", "::1"] { try expectEqual(make([], host: host).mode, .open) }
     }
 
     @Test
@@ -123,11 +123,11 @@ struct ServeSecurityTests {
         ]
         for (flags, text) in cases {
             let error = #expect(throws: CommandFailure.self, "\(flags)") { try make(flags, data: "none") }
-            #expect(error?.description.contains(text) == true, "\(flags): \(error?.description ?? "")")
-            #expect(error?.description.contains("CANARY") == false)
+            expectEqual(error?.description.contains(text), true, "\(flags): \(error?.description ?? "")")
+            expectEqual(error?.description.contains("CANARY"), false)
         }
         // A start that is refused makes no file.
-        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "none")))
+        expect(!FileManager.default.fileExists(atPath: directory.path(of: "none")))
     }
 
     // MARK: Tokens
@@ -145,13 +145,13 @@ struct ServeSecurityTests {
         guard case .user(let ada) = try caller(mint(first, "--issuer", Self.firebase), security) else {
             throw CommandFailure("the caller is not a user")
         }
-        #expect(ada.uid == "ada" && ada.opens(project: "shop") && !ada.opens(project: "blog"))
+        expect(ada.uid == "ada" && ada.opens(project: "shop") && !ada.opens(project: "blog"))
         let claims = #"{"email":"eve@example.com"}"#
         let other = try mint(second, "--issuer", Self.provider, "--audience", "other", "--claims", claims)
         guard case .user(let eve) = try caller(other, security) else {
             throw CommandFailure("the caller is not a user")
         }
-        #expect(eve.uid == "eve@example.com" && eve.opens(project: "blog"))
+        expect(eve.uid == "eve@example.com" && eve.opens(project: "blog"))
         #expect(throws: TokenError.unknownKey) { try caller(mint(second, "--issuer", Self.firebase), security) }
         #expect(throws: TokenError.audience) {
             try caller(mint(first, "--issuer", Self.firebase, "--audience", "blog"), security)
@@ -172,7 +172,7 @@ struct ServeSecurityTests {
                 "--principals", principals,
             ], data: "data")
         let oldToken = try mint(old, "--issuer", Self.firebase)
-        #expect(try caller(oldToken, security).name == "ada")
+        try expectEqual(caller(oldToken, security).name, "ada")
 
         let new = try writeKey("new", in: "keys")
         try FileManager.default.removeItem(atPath: directory.path(of: "keys/old.pem"))
@@ -180,8 +180,8 @@ struct ServeSecurityTests {
         _ = try write("principals.json", #"{"principals":[{}]}"#)
         #expect(throws: CommandFailure.self) { try security.reload() }
         let newToken = try mint(new, "--issuer", Self.firebase)
-        #expect(security.ruleset?.statements.count == 1)
-        #expect(try caller(oldToken, security).name == "ada")
+        expectEqual(security.ruleset?.statements.count, 1)
+        try expectEqual(caller(oldToken, security).name, "ada")
         #expect(throws: TokenError.unknownKey) { try caller(newToken, security) }
 
         try FileManager.default.removeItem(atPath: principals)
@@ -189,10 +189,10 @@ struct ServeSecurityTests {
             "token", "create", "backend", "--principals", principals, "--role", "reader", "--project", "*", "--api-key",
         ])
         try security.reload()
-        #expect(security.ruleset?.statements.count == 2)
+        expectEqual(security.ruleset?.statements.count, 2)
         #expect(throws: TokenError.unknownKey) { try caller(oldToken, security) }
-        #expect(try caller(newToken, security).name == "ada")
-        #expect(try caller(Array(made.output.utf8.dropLast()), security).name == "backend")
+        try expectEqual(caller(newToken, security).name, "ada")
+        try expectEqual(caller(Array(made.output.utf8.dropLast()), security).name, "backend")
     }
 
     @Test
@@ -205,9 +205,9 @@ struct ServeSecurityTests {
         let security = try make(flags, data: "data")
         let token = try mint(key, "--issuer", Self.firebase, "--claims", #"{"auth_time":\#(now - 10)}"#)
         security.tick()
-        #expect(try caller(token, security).name == "ada")
+        try expectEqual(caller(token, security).name, "ada")
         let revoked = try HearthBinary.run(["token", "revoke-user", "ada", "--data", directory.path(of: "data")])
-        #expect(revoked.status == 0, "\(revoked.errors)")
+        expectEqual(revoked.status, 0, "\(revoked.errors)")
         security.tick()
         #expect(throws: TokenError.revoked) { try caller(token, security) }
         #expect(throws: TokenError.revoked) { try caller(token, make(flags, data: "data")) }
@@ -230,7 +230,7 @@ struct ServeSecurityTests {
             "token", "create", "sdk", "--principals", principals, "--role", "reader", "--project", "shop",
             "--service-account", "--url", "https://h", "--out", file,
         ])
-        #expect(made.status == 0, "\(made.errors)")
+        expectEqual(made.status, 0, "\(made.errors)")
         let key = try JSONValue.read(Array(try Data(contentsOf: URL(fileURLWithPath: file))))
         let claims: [String: JSONValue] = [
             "iss": key["client_email"] ?? .null, "aud": .string("https://h/token"), "iat": .integer(now),
@@ -243,16 +243,16 @@ struct ServeSecurityTests {
         let flags = ["--principals", principals]
         let access = try make(flags, data: "data").authenticator.exchange(
             grantType: "urn:ietf:params:oauth:grant-type:jwt-bearer", assertion: Array(assertion.utf8), now: now)
-        #expect(try caller(Array(access.token.utf8), make(flags, data: "data")).name == "sdk")
+        try expectEqual(caller(Array(access.token.utf8), make(flags, data: "data")).name, "sdk")
         #expect(throws: TokenError.unknownPrincipal) {
             try caller(Array(access.token.utf8), make(flags, data: "other"))
         }
         let secret = "data/identity/access-token-secret"
         let attributes = try FileManager.default.attributesOfItem(atPath: directory.path(of: secret))
-        #expect(attributes[.posixPermissions] as? Int == 0o600)
+        expect(attributes[.posixPermissions] as? Int == 0o600)
         _ = try write(secret, "CANARY")
         let error = #expect(throws: CommandFailure.self) { try make(flags, data: "data") }
-        #expect(error?.description.hasSuffix("is damaged: it has not 64 hexadecimal digits") == true)
+        expectEqual(error?.description.hasSuffix("is damaged: it has not 64 hexadecimal digits"), true)
     }
 
     // MARK: The process
@@ -266,18 +266,18 @@ struct ServeSecurityTests {
             Self.firebase, "--token-keys", "https://keys.example/a?key=CANARY", "--principals",
             try write("principals.json", #"{"principals":[]}"#),
         ])
-        #expect(outcome.status == 0 && !outcome.output.contains("CANARY"), "\(outcome.errors)")
+        expect(outcome.status == 0 && !outcome.output.contains("CANARY"), "\(outcome.errors)")
         for line in [
             "security: closed", "  users: health yes, documents by the rules, observation no, administration no",
             "rules: \(rules), 1 allow statements", "keys: https://keys.example/a?…",
             "issuer: \(Self.firebase), audience shop, projects shop, user in sub", "tls: off", "  --host 0.0.0.0",
             "  --token-keys https://keys.example/a?…", "  --port 8080",
         ] {
-            #expect(outcome.output.split(separator: "\n").contains { $0 == line }, "\(line)\n\(outcome.output)")
+            expect(outcome.output.split(separator: "\n").contains { $0 == line }, "\(line)\n\(outcome.output)")
         }
         let refused = try HearthBinary.run(["serve", "--check-config", "--data", data, "--host", "0.0.0.0"])
-        #expect(refused.status == 1 && refused.output.isEmpty, "\(refused.output)")
-        #expect(!FileManager.default.fileExists(atPath: data))
+        expect(refused.status == 1 && refused.output.isEmpty, "\(refused.output)")
+        expect(!FileManager.default.fileExists(atPath: data))
     }
 
     @Test
@@ -287,15 +287,15 @@ struct ServeSecurityTests {
             try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
             try FileManager.default.setAttributes([.posixPermissions: permissions], ofItemAtPath: data)
             let server = try ServerProcess(data: data)
-            #expect(server.stop() == 0)
+            expectEqual(server.stop(), 0)
             return server.process.errors.split(separator: "\n").count { $0.contains(" event=data_not_private ") }
         }
-        for permissions in [0o777, 0o770, 0o702] { #expect(try lines(permissions) == 1) }
-        for permissions in [0o755, 0o700] { #expect(try lines(permissions) == 0) }
+        for permissions in [0o777, 0o770, 0o702] { try expectEqual(lines(permissions), 1) }
+        for permissions in [0o755, 0o700] { try expectEqual(lines(permissions), 0) }
         for (permissions, warns) in [(0o702, true), (0o700, false)] {
             try FileManager.default.setAttributes([.posixPermissions: permissions], ofItemAtPath: data)
             let checked = try HearthBinary.run(["serve", "--check-config", "--data", data, "--port", "0"])
-            #expect(checked.output.contains("\nwarning: \(data) has mode 702: other users may write") == warns)
+            expectEqual(checked.output.contains("\nwarning: \(data) has mode 702: other users may write"), warns)
         }
     }
 
@@ -313,19 +313,19 @@ struct ServeSecurityTests {
                 "--principals", principals, "--rules", rules, "--token-issuer", Self.firebase, "--token-keys",
                 "https://127.0.0.1:1/keys?key=CANARY", "--log-level", "debug",
             ])
-        #expect(server.process.waitForError("event=keys_not_fetched url=https://127.0.0.1:1/keys?… message="))
+        expect(server.process.waitForError("event=keys_not_fetched url=https://127.0.0.1:1/keys?… message="))
         server.process.signal(SIGHUP)
-        #expect(server.process.waitForError("event=reloaded parts=security"))
+        expect(server.process.waitForError("event=reloaded parts=security"))
         let key = #"{"id":"i","sha256":"\#(secret)","created":1}"#
         let record = #"{"name":"a","role":"reader","projects":["*"],"apiKeys":[\#(key)]}"#
         _ = try write("principals.json", #"{"principals":[\#(record)]}"#)
         server.process.signal(SIGHUP)
-        #expect(server.process.waitForError("event=reload_failed part=security"))
+        expect(server.process.waitForError("event=reload_failed part=security"))
         let identity = directory.path(of: "data/identity/access-token-secret")
         let kept = try String(contentsOfFile: identity, encoding: .utf8).dropLast()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         for canary in [String(secret), String(kept), "key=CANARY"] {
-            #expect(!server.process.errors.contains(canary) && !server.process.output.contains(canary))
+            expect(!server.process.errors.contains(canary) && !server.process.output.contains(canary))
         }
     }
 }

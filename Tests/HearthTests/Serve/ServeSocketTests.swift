@@ -27,20 +27,20 @@ struct ServeSocketTests {
         let load = try HearthBinary.run([
             "load", "--quiet", "--collection", "c", "--address", "unix:\(path)", lines,
         ])
-        #expect(load.status == 0, "\(load.errors)")
+        expectEqual(load.status, 0, "\(load.errors)")
         first.kill()
-        #expect(FileManager.default.fileExists(atPath: path))
+        expect(FileManager.default.fileExists(atPath: path))
         let refused = try HearthBinary.run(["get", "c/a", "--address", "unix:\(path)", "--timeout", "1500ms"])
-        #expect(refused.status == 1 && refused.errors.contains("connect to \(path)"), "\(refused.errors)")
+        expect(refused.status == 1 && refused.errors.contains("connect to \(path)"), "\(refused.errors)")
         let second = try serve("--socket-mode", "0600")
         for address in ["unix:\(path)", "unix://\(path)"] {
             let found = try number(address)
-            #expect(found.status == 0 && found.output.contains("7"), "\(found.errors)")
+            expect(found.status == 0 && found.output.contains("7"), "\(found.errors)")
         }
         let attributes = try FileManager.default.attributesOfItem(atPath: path)
-        #expect(attributes[.posixPermissions] as? Int == 0o600)
-        #expect(second.stop() == 0)
-        #expect(!FileManager.default.fileExists(atPath: path))
+        expect(attributes[.posixPermissions] as? Int == 0o600)
+        expectEqual(second.stop(), 0)
+        expect(!FileManager.default.fileExists(atPath: path))
     }
 
     /// The files below a directory, except for those that change while a server runs.
@@ -59,28 +59,28 @@ struct ServeSocketTests {
         try FileManager.default.moveItem(atPath: data, toPath: moved)
         let second = try ServerProcess(data: data)
         let before = settings(in: data)
-        #expect(before.contains("admin.sock"))
+        expect(before.contains("admin.sock"))
         let applied = try HearthBinary.run(["rules", "apply", rules, "--data", moved])
-        #expect(applied.status == 1 && applied.errors.contains("was moved or removed"), "\(applied)")
+        expect(applied.status == 1 && applied.errors.contains("was moved or removed"), "\(applied)")
         let revoked = try HearthBinary.run(["token", "revoke-user", "ada", "--data", moved])
-        #expect(revoked.status == 1 && revoked.errors.contains("was moved or removed"), "\(revoked)")
-        #expect(settings(in: data) == before)
+        expect(revoked.status == 1 && revoked.errors.contains("was moved or removed"), "\(revoked)")
+        expectEqual(settings(in: data), before)
         _ = first.stop()
-        #expect(settings(in: data) == before)
+        expectEqual(settings(in: data), before)
         let health = try HearthBinary.run(["health", "--data", data])
-        #expect(health.status == 0, "\(health.errors)")
-        #expect(second.stop() == 0)
+        expectEqual(health.status, 0, "\(health.errors)")
+        expectEqual(second.stop(), 0)
     }
 
     @Test
     func `A client that waits connects when the server is there`() throws {
         let waiting = HearthProcess(["get", "c/a", "--address", "unix:\(path)", "--timeout", "10m"])
         try waiting.start()
-        #expect(waiting.waitForError("waiting for unix:\(path): cannot connect to \(path)"))
+        expect(waiting.waitForError("waiting for unix:\(path): cannot connect to \(path)"))
         let server = try serve()
         waiting.waitForEnd()
-        #expect(waiting.errors.contains("c/a"), "\(waiting.errors)")
-        #expect(server.stop() == 0)
+        expect(waiting.errors.contains("c/a"), "\(waiting.errors)")
+        expectEqual(server.stop(), 0)
     }
 
     @Test(arguments: [
@@ -89,7 +89,7 @@ struct ServeSocketTests {
     ])
     func `Permissions that do not exist end the start with the reason`(flags: [String], reason: String) throws {
         let outcome = try HearthBinary.run(["serve", "--port", "0", "--socket", path] + flags)
-        #expect(outcome.status == 2 && outcome.errors.contains(reason), "\(outcome.errors)")
+        expect(outcome.status == 2 && outcome.errors.contains(reason), "\(outcome.errors)")
     }
 
     @Test
@@ -98,9 +98,9 @@ struct ServeSocketTests {
         let outcome = try HearthBinary.run([
             "serve", "--port", "0", "--data", directory.path(of: "other"), "--socket", path,
         ])
-        #expect(outcome.status == 1 && outcome.errors.contains("\(path): Address already in use"), "\(outcome.errors)")
-        #expect(outcome.errors.contains("--socket names another one"))
-        #expect(server.stop() == 0)
+        expect(outcome.status == 1 && outcome.errors.contains("\(path): Address already in use"), "\(outcome.errors)")
+        expect(outcome.errors.contains("--socket names another one"))
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -109,8 +109,8 @@ struct ServeSocketTests {
         let outcome = try HearthBinary.run([
             "serve", "--port", "0", "--data", directory.path(of: "other"), "--socket", directory.path(of: name),
         ])
-        #expect(outcome.status == 1 && outcome.errors.contains(": File name too long"), "\(outcome.errors)")
+        expect(outcome.status == 1 && outcome.errors.contains(": File name too long"), "\(outcome.errors)")
         let files = try FileManager.default.contentsOfDirectory(atPath: directory.path)
-        #expect(!files.contains { $0.hasPrefix("ss") }, "\(files)")
+        expect(!files.contains { $0.hasPrefix("ss") }, "\(files)")
     }
 }

@@ -10,13 +10,13 @@ struct ServeTests {
     func `The ready line names the port that the system picked, and the server answers there`() async throws {
         let directory = TemporaryDirectory("serve")
         let server = try ServerProcess(data: directory.path(of: "data"))
-        #expect(server.port > 0)
-        #expect(server.process.output == "hearth ready on 127.0.0.1:\(server.port)\n")
+        expect(server.port > 0)
+        expectEqual(server.process.output, "hearth ready on 127.0.0.1:\(server.port)\n")
         let client = try TestClient(server)
         try await client.set("c/x", number: 7)
-        #expect(try await client.number("c/x") == 7)
+        try await expectEqual(client.number("c/x"), 7)
         await client.close()
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
     }
 
     @Test
@@ -26,25 +26,25 @@ struct ServeTests {
             ["serve", "--port", "0"],
             environment: ["HEARTH_DATA": directory.path(of: "data"), "HEARTH_PORT": "1", "HEARTH_LOOPS": "1"])
         try process.start()
-        #expect(process.waitForLine(prefix: "hearth ready on 127.0.0.1:") != nil)
+        expect(process.waitForLine(prefix: "hearth ready on 127.0.0.1:") != nil)
         process.signal(SIGTERM)
         process.waitForEnd()
-        #expect(process.status == 0)
-        #expect(process.errors.contains(" loops=1"))
-        #expect(FileManager.default.fileExists(atPath: directory.path(of: "data/FORMAT")))
+        expectEqual(process.status, 0)
+        expect(process.errors.contains(" loops=1"))
+        expect(FileManager.default.fileExists(atPath: directory.path(of: "data/FORMAT")))
     }
 
     @Test
     func `The log is lines of key=value with time, level and event`() throws {
         let directory = TemporaryDirectory("serve")
         let server = try ServerProcess(data: directory.path(of: "data"))
-        #expect(server.stop() == 0)
+        expectEqual(server.stop(), 0)
         let lines = server.process.errors.split(separator: "\n")
-        for line in lines { #expect(line.hasPrefix("time=") && line.contains(" level=") && line.contains(" event=")) }
+        for line in lines { expect(line.hasPrefix("time=") && line.contains(" level=") && line.contains(" event=")) }
         let events = lines.compactMap { line in
             line.split(separator: " ").first { $0.hasPrefix("event=") }.map { String($0.dropFirst(6)) }
         }
-        #expect(events == ["starting", "ready", "draining", "statistics", "stopped"])
+        expectEqual(events, ["starting", "ready", "draining", "statistics", "stopped"])
     }
 
     @Test(arguments: [SIGTERM, SIGINT])
@@ -55,13 +55,13 @@ struct ServeTests {
         try await client.set("c/x", number: 41)
         first.process.signal(signal)
         first.process.waitForEnd()
-        #expect(first.process.status == 0)
+        expectEqual(first.process.status, 0)
         await client.close()
         let second = try ServerProcess(data: directory.path(of: "data"))
         let again = try TestClient(second)
-        #expect(try await again.number("c/x") == 41)
+        try await expectEqual(again.number("c/x"), 41)
         await again.close()
-        #expect(second.stop() == 0)
+        expectEqual(second.stop(), 0)
     }
 
     @Test(arguments: [SIGTERM, SIGINT])
@@ -72,13 +72,13 @@ struct ServeTests {
             "serve", "--data", directory.path(of: "data"), "--port", "0", "--follow", "127.0.0.1:\(source)",
         ])
         try process.start()
-        #expect(process.waitForError("event=base_fetching"))
+        expect(process.waitForError("event=base_fetching"))
         process.signal(SIGHUP)
         process.signal(signal)
         process.waitForEnd()
-        #expect(process.status == -signal, "\(process.errors)")
-        #expect(process.errors.contains("event=start_interrupted signal="))
-        #expect(process.output.isEmpty)
+        expectEqual(process.status, -signal, "\(process.errors)")
+        expect(process.errors.contains("event=start_interrupted signal="))
+        expect(process.output.isEmpty)
     }
 
     @Test
@@ -95,8 +95,8 @@ struct ServeTests {
             try await client.set("c/x", number: number)
         }
         await client.close()
-        #expect(server.stop() == 0)
-        #expect(server.process.errors.contains("event=stopped"))
+        expectEqual(server.stop(), 0)
+        expect(server.process.errors.contains("event=stopped"))
     }
 
     @Test
@@ -109,10 +109,10 @@ struct ServeTests {
         await client.close()
         let second = try ServerProcess(data: directory.path(of: "data"))
         let again = try TestClient(second)
-        for number in 0..<20 { #expect(try await again.number("c/d\(number)") == number) }
+        for number in 0..<20 { try await expectEqual(again.number("c/d\(number)"), number) }
         await again.close()
-        #expect(second.stop() == 0)
-        #expect(try HearthBinary.run(["check", "--data", directory.path(of: "data")]).status == 0)
+        expectEqual(second.stop(), 0)
+        try expectEqual(HearthBinary.run(["check", "--data", directory.path(of: "data")]).status, 0)
     }
 
     /// The server gets 200 MiB more than it has: a new memtable of 64 MiB reserves three times as much.
@@ -127,16 +127,16 @@ struct ServeTests {
         let kilobytes = try #require(status.first { $0.hasPrefix("VmSize:") }.flatMap { Int($0.filter(\.isNumber)) })
         let limited = try HearthBinary.run(
             ["--pid", "\(process)", "--as=\((kilobytes + (200 << 10)) << 10):"], executable: "/usr/bin/prlimit")
-        #expect(limited.status == 0, "\(limited.errors)")
+        expectEqual(limited.status, 0, "\(limited.errors)")
         let client = try TestClient(first)
         try await client.set("c/x", number: 41)
         await client.close()
-        #expect(first.stop() == 0, "\(first.process.errors)")
+        expectEqual(first.stop(), 0, "\(first.process.errors)")
         let second = try ServerProcess(data: directory.path(of: "data"))
         let again = try TestClient(second)
-        #expect(try await again.number("c/x") == 41)
+        try await expectEqual(again.number("c/x"), 41)
         await again.close()
-        #expect(second.stop() == 0)
+        expectEqual(second.stop(), 0)
     }
 
     /// What threads get where the limit is small, where it is none and where it is larger than the memory.
@@ -154,17 +154,17 @@ struct ServeTests {
         let check = process(["rules", "check", file])
         try check.start()
         check.waitForEnd()
-        #expect(check.status == 0, "\(check.output)\(check.errors)")
+        expectEqual(check.status, 0, "\(check.output)\(check.errors)")
 
         let serve = ["serve", "--data", data, "--port", "0", "--loops", "1"]
         let ruled = process(serve + ["--rules", file])
         let user = try client(of: ruled)
-        #expect(user.request("PATCH", "\(root)/c/a", body: #"{"fields":{}}"#)?.status == 200)
+        expectEqual(user.request("PATCH", "\(root)/c/a", body: #"{"fields":{}}"#)?.status, 200)
         ruled.signal(SIGHUP)
-        #expect(ruled.waitForError("event=reloaded parts=security"))
+        expect(ruled.waitForError("event=reloaded parts=security"))
         ruled.signal(SIGTERM)
         ruled.waitForEnd()
-        #expect(ruled.status == 0)
+        expectEqual(ruled.status, 0)
 
         let open = process(serve)
         let caller = try client(of: open)
@@ -172,10 +172,10 @@ struct ServeTests {
         let pipeline = #"{"stages":[{"name":"collection","args":[{"referenceValue":"/c"}]}\#(stages)]}"#
         let reply = caller.request(
             "POST", "\(root):executePipeline", body: #"{"structuredPipeline":{"pipeline":\#(pipeline)}}"#)
-        #expect(reply?.status == 200, "\(reply?.body ?? "")")
+        expectEqual(reply?.status, 200, "\(reply?.body ?? "")")
         open.signal(SIGTERM)
         open.waitForEnd()
-        #expect(open.status == 0)
+        expectEqual(open.status, 0)
     }
 
     /// A client of a server that is started.
@@ -203,26 +203,26 @@ struct ServeTests {
         let directory = TemporaryDirectory("serve")
         let first = try ServerProcess(data: directory.path(of: "data"))
         let second = try HearthBinary.run(["serve", "--data", directory.path(of: "data"), "--port", "0"])
-        #expect(second.status == 1)
-        #expect(second.output.isEmpty)
-        #expect(second.errors.contains("another process"), "\(second.errors)")
-        #expect(first.process.isRunning)
-        #expect(first.stop() == 0)
+        expectEqual(second.status, 1)
+        expect(second.output.isEmpty)
+        expect(second.errors.contains("another process"), "\(second.errors)")
+        expect(first.process.isRunning)
+        expectEqual(first.stop(), 0)
     }
 
     @Test
     func `A directory of an unknown format is refused and left alone`() throws {
         let directory = TemporaryDirectory("serve")
         let data = directory.path(of: "data")
-        #expect(try ServerProcess(data: data).stop() == 0)
+        try expectEqual(ServerProcess(data: data).stop(), 0)
         let format = data + "/FORMAT"
         let strange = Data("hearth-data 999999\n".utf8)
         try strange.write(to: URL(fileURLWithPath: format))
         let outcome = try HearthBinary.run(["serve", "--data", data, "--port", "0"])
-        #expect(outcome.status == 1)
-        #expect(outcome.output.isEmpty)
-        #expect(outcome.errors.lowercased().contains("format"), "\(outcome.errors)")
-        #expect(try Data(contentsOf: URL(fileURLWithPath: format)) == strange)
+        expectEqual(outcome.status, 1)
+        expect(outcome.output.isEmpty)
+        expect(outcome.errors.lowercased().contains("format"), "\(outcome.errors)")
+        try expectEqual(Data(contentsOf: URL(fileURLWithPath: format)), strange)
     }
 
     @Test
@@ -236,17 +236,17 @@ struct ServeTests {
             ])
         }
         let second = try serve("127.0.0.1")
-        #expect(second.status == 1 && second.errors.contains("--port names another one"), "\(second.errors)")
+        expect(second.status == 1 && second.errors.contains("--port names another one"), "\(second.errors)")
         let third = try serve("256.0.0.1")
-        #expect(third.status == 1 && third.errors.contains("256.0.0.1"), "\(third.errors)")
-        #expect(!third.errors.contains("--port names"), "\(third.errors)")
-        #expect(first.stop() == 0)
+        expect(third.status == 1 && third.errors.contains("256.0.0.1"), "\(third.errors)")
+        expect(!third.errors.contains("--port names"), "\(third.errors)")
+        expectEqual(first.stop(), 0)
     }
 
     @Test
     func `A data directory that cannot be made is an error with status 1`() throws {
         let outcome = try HearthBinary.run(["serve", "--data", "/dev/null/data", "--port", "0"])
-        #expect(outcome.status == 1)
-        #expect(outcome.errors.contains("/dev/null/data"))
+        expectEqual(outcome.status, 1)
+        expect(outcome.errors.contains("/dev/null/data"))
     }
 }

@@ -50,12 +50,12 @@ private final class FakeManager {
     }
 
     @Test func `Without a socket that can be used there is no manager`() {
-        #expect(Self.manager([:]) == nil)
+        expectNil(Self.manager([:]))
         for path in ["", "/", "relative", "@", "vsock:2:1", "/" + String(repeating: "x", count: 107)] {
-            #expect(Self.manager(["NOTIFY_SOCKET": path]) == nil, "\(path)")
+            expectNil(Self.manager(["NOTIFY_SOCKET": path]), "\(path)")
         }
-        #expect(Self.manager(["NOTIFY_SOCKET": "/run/a"])?.socketPath == "/run/a")
-        #expect(Self.manager(["NOTIFY_SOCKET": "/" + String(repeating: "x", count: 106)]) != nil)
+        expectEqual(Self.manager(["NOTIFY_SOCKET": "/run/a"])?.socketPath, "/run/a")
+        expect(Self.manager(["NOTIFY_SOCKET": "/" + String(repeating: "x", count: 106)]) != nil)
     }
 
     @Test(
@@ -68,7 +68,7 @@ private final class FakeManager {
     func `The time of the watchdog is that of this process`(environment: [String: String], milliseconds: Int?) throws {
         var environment = environment
         environment["NOTIFY_SOCKET"] = "@a"
-        #expect(try #require(Self.manager(environment)).watchdogMilliseconds == milliseconds)
+        try expectEqual(#require(Self.manager(environment)).watchdogMilliseconds, milliseconds)
     }
 
     @Test func `States are lines of variables`() throws {
@@ -80,10 +80,10 @@ private final class FakeManager {
             (.ready("serving"), "READY=1\nSTATUS=serving"), (.alive, "WATCHDOG=1"), (.stopping, "STOPPING=1"),
             (.reloading(since: 12), "RELOADING=1\nMONOTONIC_USEC=12"),
         ] as [(ServiceManager.State, String)] {
-            #expect(manager.notify(state))
-            #expect(receiver.next() == text)
+            expect(manager.notify(state))
+            expectEqual(receiver.next(), text)
         }
-        #expect(Self.manager(["NOTIFY_SOCKET": directory.path(of: "none")])?.notify(.alive) == false)
+        expectEqual(Self.manager(["NOTIFY_SOCKET": directory.path(of: "none")])?.notify(.alive), false)
     }
 
     @Test(arguments: [true, false])
@@ -94,15 +94,15 @@ private final class FakeManager {
         let server = try ServerProcess(
             data: directory.path(of: "data"),
             environment: ["NOTIFY_SOCKET": socket, "WATCHDOG_USEC": "20000"])
-        #expect(manager.next() == "READY=1\nSTATUS=serving on 127.0.0.1:\(server.port)")
-        for _ in 0..<10 { #expect(manager.next() == "WATCHDOG=1") }
+        expectEqual(manager.next(), "READY=1\nSTATUS=serving on 127.0.0.1:\(server.port)")
+        for _ in 0..<10 { expectEqual(manager.next(), "WATCHDOG=1") }
         server.process.signal(SIGHUP)
-        #expect(manager.nextState().hasPrefix("RELOADING=1\nMONOTONIC_USEC="))
-        #expect(manager.nextState().hasPrefix("READY=1\n"))
-        #expect(manager.next() == "WATCHDOG=1")
+        expect(manager.nextState().hasPrefix("RELOADING=1\nMONOTONIC_USEC="))
+        expect(manager.nextState().hasPrefix("READY=1\n"))
+        expectEqual(manager.next(), "WATCHDOG=1")
         server.process.signal(SIGTERM)
-        #expect(manager.nextState() == "STOPPING=1")
+        expectEqual(manager.nextState(), "STOPPING=1")
         server.process.waitForEnd()
-        #expect(server.process.status == 0)
+        expectEqual(server.process.status, 0)
     }
 }

@@ -73,21 +73,21 @@ struct RevocationKeeperTests {
     func `A user who is revoked at one server is refused by the others, and by one that begins later`() throws {
         let table = Table()
         let servers = (0..<2).map { _ in Server(table) }
-        for server in servers { #expect(try server.keeper.takeShared() == 0) }
+        for server in servers { try expectEqual(server.keeper.takeShared(), 0) }
         try servers[0].keeper.revoke(uid: "ada", before: 100)
         try servers[1].keeper.revoke(uid: "eve", before: 100)
         let late = Server(table)
         for server in servers + [late] {
             _ = try server.keeper.takeShared()
-            #expect(server.refuses("ada") && server.refuses("eve") && !server.refuses("bob"))
-            #expect(try server.keeper.takeShared() == 0)
+            expect(server.refuses("ada") && server.refuses("eve") && !server.refuses("bob"))
+            try expectEqual(server.keeper.takeShared(), 0)
         }
         // Of two moments the one that reaches farther counts, wherever it comes from.
         try servers[0].keeper.revoke(uid: "ada", before: 300)
         try servers[1].keeper.revoke(uid: "ada", before: 200)
         for server in servers + [late] { _ = try server.keeper.takeShared() }
         for server in servers + [late] {
-            #expect(server.refuses("ada", signedInAt: 299) && !server.refuses("ada", signedInAt: 300))
+            expect(server.refuses("ada", signedInAt: 299) && !server.refuses("ada", signedInAt: 300))
         }
     }
 
@@ -98,16 +98,16 @@ struct RevocationKeeperTests {
         try Revocations(path).revoke(uid: "old", before: 100)
         let table = Table()
         let (first, second) = (Server(table, try Revocations(path)), Server(table))
-        #expect(try first.keeper.takeShared() == 0)
-        #expect(try second.keeper.takeShared() == 1 && second.refuses("old"))
+        try expectEqual(first.keeper.takeShared(), 0)
+        try expect(second.keeper.takeShared() == 1 && second.refuses("old"))
         try Revocations(path).revoke(uid: "other", before: 100)
         try first.revocations.refresh()
         _ = try first.keeper.takeShared()
-        #expect(try second.keeper.takeShared() == 1 && second.refuses("other"))
+        try expect(second.keeper.takeShared() == 1 && second.refuses("other"))
         // Its file has what comes from the others.
         try second.keeper.revoke(uid: "new", before: 100)
-        #expect(try first.keeper.takeShared() == 1)
-        #expect(try Revocations(path).isRevoked(uid: "new", signedInAt: 99))
+        try expectEqual(first.keeper.takeShared(), 1)
+        try expect(Revocations(path).isRevoked(uid: "new", signedInAt: 99))
     }
 
     @Test
@@ -121,12 +121,12 @@ struct RevocationKeeperTests {
             table.change(change)
             let uid = "\(code)"
             let error = #expect(throws: RequestError.self) { try servers[0].keeper.revoke(uid: uid, before: 100) }
-            #expect(error?.code == code && error?.message.contains("at this server only") == true)
-            #expect(servers[0].refuses(uid) && !table.users.contains(uid))
-            #expect(failureCode { () throws(RequestError) in _ = try servers[0].keeper.takeShared() } == code)
+            expect(error?.code == code && error?.message.contains("at this server only") == true)
+            expect(servers[0].refuses(uid) && !table.users.contains(uid))
+            expectEqual(failureCode { () throws(RequestError) in _ = try servers[0].keeper.takeShared() }, code)
             table.change { ($0.isAway, $0.isFull) = (false, false) }
             _ = try servers[0].keeper.takeShared()
-            #expect(try servers[1].keeper.takeShared() == 1 && servers[1].refuses(uid))
+            try expect(servers[1].keeper.takeShared() == 1 && servers[1].refuses(uid))
         }
     }
 
@@ -142,22 +142,22 @@ struct RevocationKeeperTests {
             state.rows.removeLast(2)
             state.session += 1
         }
-        #expect(try servers[0].keeper.takeShared() == 0)
-        for server in servers { for uid in ["ada", "eve", "bob"] { #expect(server.refuses(uid)) } }
-        #expect(table.users == ["ada", "eve", "bob"])
+        try expectEqual(servers[0].keeper.takeShared(), 0)
+        for server in servers { for uid in ["ada", "eve", "bob"] { expect(server.refuses(uid)) } }
+        expectEqual(table.users, ["ada", "eve", "bob"])
         let late = Server(table)
-        #expect(try late.keeper.takeShared() == 3)
+        try expectEqual(late.keeper.takeShared(), 3)
     }
 
     @Test
     func `Revocations that are sent are read as they were, and cut ones are refused`() throws {
         let moments: Revocations.Moments = [Array("ada".utf8): 100, []: -1, [0, 255]: .max]
         let bytes = Revocations.encode(moments)
-        #expect(try Revocations.decode(bytes) == moments)
-        #expect(try Revocations.decode([]).isEmpty)
+        try expectEqual(Revocations.decode(bytes), moments)
+        try expect(Revocations.decode([]).isEmpty)
         for length in 1..<bytes.count {
             guard let cut = try? Revocations.decode(Array(bytes[..<length])) else { continue }
-            #expect(cut.allSatisfy { moments[$0.key] == $0.value } && cut.count < moments.count)
+            expect(cut.allSatisfy { moments[$0.key] == $0.value } && cut.count < moments.count)
         }
         #expect(throws: PrincipalFault.self) { try Revocations.decode([UInt8](repeating: 255, count: 12)) }
     }
@@ -170,12 +170,12 @@ struct RevocationKeeperTests {
         try disk.fill()
         let none = try Revocations(path)
         let fault = #expect(throws: PrincipalFault.self) { try none.revoke(uid: "ada", before: 1) }
-        #expect("\(fault.map { "\($0)" } ?? "")".contains("No space left"))
-        #expect(none.isRevoked(uid: "ada", signedInAt: 0) && !none.isKept)
-        #expect(try !Revocations(path).isRevoked(uid: "ada", signedInAt: 0))
+        expect("\(fault.map { "\($0)" } ?? "")".contains("No space left"))
+        expect(none.isRevoked(uid: "ada", signedInAt: 0) && !none.isKept)
+        try expect(!Revocations(path).isRevoked(uid: "ada", signedInAt: 0))
         let keeper = RevocationKeeper(none)
         let message = #expect(throws: RequestError.self) { try keeper.revoke(uid: "eve", before: 1) }?.message
-        #expect(message?.contains("but that is not durable yet") == true)
+        expectEqual(message?.contains("but that is not durable yet"), true)
         #expect(throws: PrincipalFault.self) { try none.refresh() }
 
         try disk.remove()
@@ -187,11 +187,11 @@ struct RevocationKeeperTests {
         }
         try disk.fill("lent")
         try Revocations(path, spareSpace: spare).revoke(uid: "bob", before: 1)
-        #expect(lent.withLock { $0 } > 0)
+        expect(lent.withLock { $0 } > 0)
         try none.refresh()
-        #expect(none.isKept && none.isRevoked(uid: "bob", signedInAt: 0))
+        expect(none.isKept && none.isRevoked(uid: "bob", signedInAt: 0))
         let kept = try Revocations(path)
-        for uid in ["old", "ada", "eve", "bob"] { #expect(kept.isRevoked(uid: uid, signedInAt: 0)) }
+        for uid in ["old", "ada", "eve", "bob"] { expect(kept.isRevoked(uid: uid, signedInAt: 0)) }
     }
 
     @Test
@@ -202,23 +202,23 @@ struct RevocationKeeperTests {
         try Revocations(blocked).revoke(uid: "x", before: 1)
         // No file can be made below a file.
         let server = Server(table, try Revocations("\(blocked)/revocations.json"))
-        #expect(
-            failureCode { () throws(RequestError) in try server.keeper.revoke(uid: "ada", before: 1) }
-                == .failedPrecondition)
+        expectEqual(
+            failureCode { () throws(RequestError) in try server.keeper.revoke(uid: "ada", before: 1) },
+            .failedPrecondition)
         // It is in force all the same, here and at the others.
-        #expect(server.refuses("ada", signedInAt: 0) && table.users == ["ada"])
+        expect(server.refuses("ada", signedInAt: 0) && table.users == ["ada"])
         try Server(table).keeper.revoke(uid: "eve", before: 100)
         for _ in 0..<2 {
-            #expect(
-                failureCode { () throws(RequestError) in _ = try server.keeper.takeShared() } == .failedPrecondition)
+            expectEqual(
+                failureCode { () throws(RequestError) in _ = try server.keeper.takeShared() }, .failedPrecondition)
         }
         for uid in ["", String(repeating: "x", count: 129)] {
-            #expect(
-                failureCode { () throws(RequestError) in try server.keeper.revoke(uid: uid, before: 1) }
-                    == .invalidArgument)
+            expectEqual(
+                failureCode { () throws(RequestError) in try server.keeper.revoke(uid: uid, before: 1) },
+                .invalidArgument)
         }
         let alone = RevocationKeeper(Revocations())
         try alone.revoke(uid: "ada", before: 1)
-        #expect(try !alone.isShared && alone.takeShared() == 0)
+        try expect(!alone.isShared && alone.takeShared() == 0)
     }
 }

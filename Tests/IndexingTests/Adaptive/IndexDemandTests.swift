@@ -1,6 +1,7 @@
 // When indexes are made and dropped: the policy alone, with times that the test gives.
 
 import DocumentModel
+import TestSupport
 import Testing
 
 @testable import Indexing
@@ -39,36 +40,36 @@ struct IndexDemandTests {
     mutating func `An index is made when the documents read without a match add up to the bound, once`() throws {
         let age = try Self.index("age")
         demand.noteScan(lacking: age, documents: 600, of: 0, now: Self.start)
-        #expect(changes(at: Self.start).isEmpty)
-        #expect(demand.demand(for: age, now: Self.start) == (600, 1_000))
+        expect(changes(at: Self.start).isEmpty)
+        expect(demand.demand(for: age, now: Self.start) == (600, 1_000))
         demand.noteScan(lacking: age, documents: 400, of: 0, now: Self.start)
-        #expect(changes(at: Self.start) == [.make(age, lastUse: Self.start)])
-        #expect(changes(at: Self.start).isEmpty)
+        expectEqual(changes(at: Self.start), [.make(age, lastUse: Self.start)])
+        expect(changes(at: Self.start).isEmpty)
     }
 
     @Test
     mutating func `A large collection needs half as many documents read as it has`() throws {
         let age = try Self.index("age")
         demand.noteScan(lacking: age, documents: 4_000, of: 10_000, now: Self.start)
-        #expect(changes(at: Self.start).isEmpty)
+        expect(changes(at: Self.start).isEmpty)
         demand.noteScan(lacking: age, documents: 1_000, of: 10_000, now: Self.start)
-        #expect(changes(at: Self.start) == [.make(age, lastUse: Self.start)])
+        expectEqual(changes(at: Self.start), [.make(age, lastUse: Self.start)])
     }
 
     @Test
     mutating func `Demand halves every hour, and is forgotten`() throws {
         let age = try Self.index("age")
         demand.noteScan(lacking: age, documents: 900, of: 0, now: Self.start)
-        #expect(demand.demand(for: age, now: Self.start + 1_800).documents == 675)
-        #expect(demand.demand(for: age, now: Self.start + 3_600).documents == 450)
-        #expect(demand.demand(for: age, now: Self.start + 7_200).documents == 225)
+        expectEqual(demand.demand(for: age, now: Self.start + 1_800).documents, 675)
+        expectEqual(demand.demand(for: age, now: Self.start + 3_600).documents, 450)
+        expectEqual(demand.demand(for: age, now: Self.start + 7_200).documents, 225)
         for hours in [64, 65, 300] as [UInt64] {
-            #expect(demand.demand(for: age, now: Self.start + hours * 3_600).documents == 0)
+            expectEqual(demand.demand(for: age, now: Self.start + hours * 3_600).documents, 0)
         }
         // A clock that was set back changes nothing.
-        #expect(demand.demand(for: age, now: 0).documents == 900)
+        expectEqual(demand.demand(for: age, now: 0).documents, 900)
         demand.noteScan(lacking: age, documents: 700, of: 0, now: Self.start + 3_600)
-        #expect(changes(at: Self.start + 3_600) == [.make(age, lastUse: Self.start + 3_600)])
+        expectEqual(changes(at: Self.start + 3_600), [.make(age, lastUse: Self.start + 3_600)])
     }
 
     @Test
@@ -77,22 +78,21 @@ struct IndexDemandTests {
         demand.noteScan(lacking: other, documents: 1_500, of: 0, now: Self.start)
         demand.noteScan(lacking: a, documents: 2_000, of: 0, now: Self.start)
         demand.noteScan(lacking: b, documents: 1_000, of: 0, now: Self.start)
-        #expect(
-            changes(at: Self.start) == [.make(a, lastUse: Self.start), .make(b, lastUse: Self.start)])
+        expectEqual(changes(at: Self.start), [.make(a, lastUse: Self.start), .make(b, lastUse: Self.start)])
         var busy = Self.inventory([])
         busy.entries = [a, b].map { IndexInventory.Entry($0, lastUse: Self.start, isReady: false) }
         busy.isBusy = true
-        #expect(changes(busy, at: Self.start + 1).isEmpty)
+        expect(changes(busy, at: Self.start + 1).isEmpty)
         let done = Self.inventory([(a, Self.start), (b, Self.start)])
-        #expect(changes(done, at: Self.start + 2) == [.make(other, lastUse: Self.start + 2)])
+        expectEqual(changes(done, at: Self.start + 2), [.make(other, lastUse: Self.start + 2)])
     }
 
     @Test
     mutating func `A field that a declaration decides about is not asked for again`() throws {
         let age = try Self.index("age")
         demand.noteScan(lacking: age, documents: 5_000, of: 0, now: Self.start)
-        #expect(demand.changes(IndexInventory(), now: Self.start) { _ in false }.isEmpty)
-        #expect(demand.demand(for: age, now: Self.start).documents == 0)
+        expect(demand.changes(IndexInventory(), now: Self.start) { _ in false }.isEmpty)
+        expectEqual(demand.demand(for: age, now: Self.start).documents, 0)
     }
 
     @Test
@@ -103,36 +103,36 @@ struct IndexDemandTests {
         ])
         let more = try Self.index("more")
         demand.noteScan(lacking: more, documents: 100_000, of: 0, now: Self.start)
-        #expect(changes(full, at: Self.start + 3_000).isEmpty)
-        #expect(changes(full, at: Self.start + 3_600) == [.drop(existing[1])])
+        expect(changes(full, at: Self.start + 3_000).isEmpty)
+        expectEqual(changes(full, at: Self.start + 3_600), [.drop(existing[1])])
         // Another group of the database has one place left.
         let (x, y) = (try Self.index("x", of: "d"), try Self.index("y", of: "d"))
         var fresh = IndexDemand(Self.settings, now: Self.start)
         fresh.noteScan(lacking: x, documents: 3_000, of: 0, now: Self.start)
         fresh.noteScan(lacking: y, documents: 2_000, of: 0, now: Self.start)
-        #expect(fresh.changes(full, now: Self.start) { _ in true } == [.make(x, lastUse: Self.start)])
+        expectEqual(fresh.changes(full, now: Self.start) { _ in true }, [.make(x, lastUse: Self.start)])
     }
 
     @Test
     mutating func `What is unused for long enough is dropped; a use keeps it`() throws {
         let (a, b) = (try Self.index("a"), try Self.index("b"))
         let inventory = Self.inventory([(a, Self.start), (b, Self.start)])
-        #expect(changes(inventory, at: Self.start + 79_999).isEmpty)
+        expect(changes(inventory, at: Self.start + 79_999).isEmpty)
         demand.noteUse(of: b, now: Self.start + 50)
-        #expect(changes(inventory, at: Self.start + 80_000) == [.drop(a)])
+        expectEqual(changes(inventory, at: Self.start + 80_000), [.drop(a)])
     }
 
     @Test
     mutating func `After a start nothing is dropped until queries had an hour to use it`() throws {
         let a = try Self.index("a")
         let old = Self.inventory([(a, Self.start - 1_000_000)])
-        #expect(changes(old, at: Self.start + 3_599).isEmpty)
-        #expect(changes(old, at: Self.start + 3_600) == [.drop(a)])
+        expect(changes(old, at: Self.start + 3_599).isEmpty)
+        expectEqual(changes(old, at: Self.start + 3_600), [.drop(a)])
         var used = IndexDemand(Self.settings, now: Self.start)
         used.noteUse(of: a, now: Self.start + 60)
-        #expect(used.changes(old, now: Self.start + 60) { _ in true } == [.touch(a, lastUse: Self.start + 60)])
+        expectEqual(used.changes(old, now: Self.start + 60) { _ in true }, [.touch(a, lastUse: Self.start + 60)])
         let stored = Self.inventory([(a, Self.start + 60)])
-        #expect(used.changes(stored, now: Self.start + 3_600) { _ in true }.isEmpty)
+        expect(used.changes(stored, now: Self.start + 3_600) { _ in true }.isEmpty)
     }
 
     @Test
@@ -141,14 +141,13 @@ struct IndexDemandTests {
         let inventory = Self.inventory([(a, Self.start), (b, Self.start + 3_000)])
         for second in 1..<3_600 as Range<UInt64> {
             demand.noteUse(of: a, now: Self.start + second)
-            #expect(changes(inventory, at: Self.start + second).isEmpty)
+            expect(changes(inventory, at: Self.start + second).isEmpty)
         }
         demand.noteUse(of: b, now: Self.start + 3_500)
         demand.noteUse(of: a, now: Self.start + 3_600)
-        #expect(
-            Set(changes(inventory, at: Self.start + 3_600)) == [
-                .touch(a, lastUse: Self.start + 3_600), .touch(b, lastUse: Self.start + 3_500),
-            ])
+        expectEqual(
+            Set(changes(inventory, at: Self.start + 3_600)),
+            [.touch(a, lastUse: Self.start + 3_600), .touch(b, lastUse: Self.start + 3_500)])
     }
 
     @Test
@@ -159,11 +158,10 @@ struct IndexDemandTests {
         inventory.allKeptSince = Self.start
         demand.noteScan(lacking: b, documents: 100_000, of: 0, now: Self.start)
         demand.noteUse(of: a, now: Self.start + 10)
-        #expect(changes(inventory, at: Self.start + 10) == [.touch(a, lastUse: Self.start + 10)])
+        expectEqual(changes(inventory, at: Self.start + 10), [.touch(a, lastUse: Self.start + 10)])
         inventory.entries = [IndexInventory.Entry(a, lastUse: Self.start + 10, isReady: true)]
-        #expect(changes(inventory, at: Self.start + 79_999).isEmpty)
-        #expect(
-            changes(inventory, at: Self.start + 80_000) == [.dropOthers(unusedSince: Self.start)])
+        expect(changes(inventory, at: Self.start + 79_999).isEmpty)
+        expectEqual(changes(inventory, at: Self.start + 80_000), [.dropOthers(unusedSince: Self.start)])
     }
 
     @Test
@@ -176,10 +174,10 @@ struct IndexDemandTests {
         }
         let needed = try Self.index("needed")
         demand.noteScan(lacking: needed, documents: 1_000, of: 0, now: Self.start)
-        #expect(changes(at: Self.start) == [.make(needed, lastUse: Self.start)])
+        expectEqual(changes(at: Self.start), [.make(needed, lastUse: Self.start)])
         let remembered = try (0..<5_000).count {
             demand.demand(for: try Self.index("f\($0)"), now: Self.start).documents > 0
         }
-        #expect(remembered == IndexDemand.unmetDemandsMax - 1)
+        expectEqual(remembered, IndexDemand.unmetDemandsMax - 1)
     }
 }

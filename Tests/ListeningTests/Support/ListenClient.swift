@@ -167,7 +167,7 @@ final class ListenClient {
             for id in change.targets + change.removedTargets { try expectAllowed(id) }
             for id in change.targets where isAdded(id) {
                 let known = staged[id]?.documents.updateValue(update, forKey: path)
-                #expect(known != update, "\(path) was sent twice to target \(id)")
+                expect(known != update, "\(path) was sent twice to target \(id)")
             }
             for id in change.removedTargets { try remove(path, id) }
         case .documentDelete(let removal), .documentRemove(let removal):
@@ -177,7 +177,7 @@ final class ListenClient {
             for id in removal.removedTargets { try remove(path, id) }
         case .filter(let filter):
             guard isAdded(filter.target) else { return }
-            #expect(staged[filter.target]?.documents.count == Int(filter.count))
+            expectEqual(staged[filter.target]?.documents.count, Int(filter.count))
         case .unknown: Issue.record("an unknown message")
         }
     }
@@ -187,10 +187,10 @@ final class ListenClient {
 
     /// A message of a target is sent only while the verdict at the hub's position allows it.
     private func expectAllowed(_ id: Int32) throws {
-        #expect(!denied.contains(id), "a message of target \(id), which is removed")
+        expect(!denied.contains(id), "a message of target \(id), which is removed")
         guard let judge, isAdded(id), let subject = staged[id]?.subject else { return }
         let isAllowed = try judge.allows(subject, at: hub.position)
-        #expect(isAllowed, "a message of target \(id), \(subject)")
+        expect(isAllowed, "a message of target \(id), \(subject)")
     }
 
     private func remove(_ path: String, _ id: Int32) throws {
@@ -198,20 +198,20 @@ final class ListenClient {
         let isQuery = if case .query = staged[id]?.subject { true } else { false }
         let known = staged[id]?.documents.removeValue(forKey: path)
         guard known == nil, isQuery, let subject = staged[id]?.subject else { return }
-        #expect(staged[id]?.passed.insert(path).inserted ?? false, "\(path) was removed twice from target \(id)")
+        expect(staged[id]?.passed.insert(path).inserted ?? false, "\(path) was removed twice from target \(id)")
         // States before the retention are not readable.
         let oldest = harness.store.oldestReadTime
         let hasPassed = try harness.commitTimes.reversed().prefix { $0 > readTime }.contains { time in
             try time < oldest || harness.results(of: subject, at: time)[path] != nil
         }
-        #expect(hasPassed, "\(path) was removed from target \(id), which did not have it")
+        expect(hasPassed, "\(path) was removed from target \(id), which did not have it")
     }
 
     private func apply(_ change: ListenResponse.TargetChange) throws {
         if let time = change.readTime {
             noteTime(time)
             let token = ResumeToken(bytes: change.resumeToken.byteSpan)
-            #expect(token?.microseconds == UInt64(time.microseconds))
+            expectEqual(token?.microseconds, UInt64(time.microseconds))
         }
         switch change.kind {
         case .add:
@@ -242,7 +242,7 @@ final class ListenClient {
     /// Times on a stream never go back.
     private func noteTime(_ time: TimestampValue?) {
         guard let time else { return }
-        #expect(UInt64(time.microseconds) >= latestTime, "the read time went back")
+        expect(UInt64(time.microseconds) >= latestTime, "the read time went back")
         latestTime = max(latestTime, UInt64(time.microseconds))
     }
 
@@ -254,8 +254,8 @@ final class ListenClient {
         targets = staged
         for (id, state) in targets where state.isCurrent {
             let expected = try harness.results(of: state.subject, at: time)
-            #expect(state.documents == expected, "target \(id), \(state.subject), at \(time)")
-            #expect(time >= state.acknowledged, "target \(id) lacks what was acknowledged before it was asked for")
+            expectEqual(state.documents, expected, "target \(id), \(state.subject), at \(time)")
+            expect(time >= state.acknowledged, "target \(id) lacks what was acknowledged before it was asked for")
         }
     }
 }

@@ -3,6 +3,7 @@ import DocumentModel
 import DocumentStore
 import Listening
 import Storage
+import TestSupport
 import Testing
 
 /// A judge that decides by documents. A query over the collection `c` is allowed while `rules/c` has `ok: true` and
@@ -27,7 +28,7 @@ final class TestJudge: TargetJudge {
     func judge(
         query: StructuredQuery, parent: RawSpan, at version: UInt64, _ cold: ColdRead
     ) throws(RequestError) -> [[UInt8]] {
-        #expect(String(repairingUTF8: parent).hasPrefix(harness.database.documentsRoot))
+        expect(String(repairingUTF8: parent).hasPrefix(harness.database.documentsRoot))
         return try decide(conditions(of: query), at: version, cold)
     }
 

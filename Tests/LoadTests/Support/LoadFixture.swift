@@ -44,9 +44,9 @@ final class LoadFixture: Sendable {
 
     /// Stops the server in order and verifies what it left.
     func expectSoundEnd() throws {
-        #expect(server.stop() == 0, "\(server.process.errors.suffix(2000))")
+        expectEqual(server.stop(), 0, "\(server.process.errors.suffix(2000))")
         let outcome = try HearthBinary.run(["check", "--data", directory.path(of: "data")])
-        #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)")
+        expectEqual(outcome.status, 0, "\(outcome.output)\(outcome.errors)")
     }
 
     static func name(_ path: String) -> String { "\(database.documentsRoot)/\(path)" }

@@ -41,15 +41,15 @@ import Testing
     func `The emulator's entities are read, and written again byte for byte`() throws {
         var log = LevelDBLogReader(GoldenExport.data)
         let entities = log.records().records
-        #expect(entities.count == GoldenExport.documents.count)
+        expectEqual(entities.count, GoldenExport.documents.count)
         for (entity, document) in zip(entities, GoldenExport.documents) {
             let found = try Self.read(entity)
-            #expect(found.path == document.path)
-            #expect(found.fields == document.fields, "\(found.fields)")
-            #expect(found.bytes == document.fields.documentBytes)
+            expectEqual(found.path, document.path)
+            expectEqual(found.fields, document.fields, "\(found.fields)")
+            expectEqual(found.bytes, document.fields.documentBytes)
             let written = try Self.entity(document.path, document.fields.documentBytes)
             let digits = Hexadecimal.text(written.byteSpan)
-            #expect(written == entity, "\(digits)")
+            expectEqual(written, entity, "\(digits)")
         }
     }
 
@@ -84,7 +84,7 @@ import Testing
         ]
         for fields in documents {
             let found = try Self.read(try Self.entity("c/d", fields.documentBytes))
-            #expect(found.fields == fields)
+            expectEqual(found.fields, fields)
         }
     }
 
@@ -136,9 +136,9 @@ import Testing
         let expected: MapValue = [
             "a": .array([]), "b": .boolean(true), "e": .array([]), "t": "long", "z": .array([1, 2]),
         ]
-        #expect(found.fields == expected)
-        #expect(found.reader.key == EntityKey(project: "p", database: "(default)", path: Array("c/d".utf8)))
-        #expect(found.reader.conversions == ConversionCounts())
+        expectEqual(found.fields, expected)
+        expectEqual(found.reader.key, EntityKey(project: "p", database: "(default)", path: Array("c/d".utf8)))
+        expectEqual(found.reader.conversions, ConversionCounts())
     }
 
     @Test
@@ -164,12 +164,12 @@ import Testing
             "category": "category", "link": "link", "email": "email", "phone": "phone", "blobKey": "blobKey",
             "rating": 4, "short": .bytes([0xFF, 0]), "user": "ada@example.com", "embedded": .map([:]),
         ]
-        #expect(found.fields == expected)
+        expectEqual(found.fields, expected)
         let converted: Set<ConvertedType> = [
             .category, .link, .email, .phoneNumber, .blobKey, .rating, .byteString, .user, .embeddedKey,
         ]
         for type in ConvertedType.allCases {
-            #expect(found.reader.conversions[type] == (converted.contains(type) ? 1 : 0), "\(type)")
+            expectEqual(found.reader.conversions[type], converted.contains(type) ? 1 : 0, "\(type)")
         }
     }
 
@@ -184,25 +184,25 @@ import Testing
                 return "\(error)"
             }
         }
-        #expect(problem(Draft(namespace: "team")).contains("namespace team"))
-        #expect(problem(Draft(name: nil)).contains("incomplete"))
-        #expect(problem(Draft(name: "a/b")).contains("slash"))
+        expect(problem(Draft(namespace: "team")).contains("namespace team"))
+        expect(problem(Draft(name: nil)).contains("incomplete"))
+        expect(problem(Draft(name: "a/b")).contains("slash"))
         var index = Draft()
         index.property("i", meaning: Meaning.indexValue) { $0.appendField(PropertyValueField.integer, int64: 1) }
-        #expect(problem(index).contains("property i"))
+        expect(problem(index).contains("property i"))
         var twice = Draft()
         for _ in 0..<2 { twice.property("t") { $0.appendField(PropertyValueField.integer, int64: 1) } }
-        #expect(problem(twice).contains("several times"))
+        expect(problem(twice).contains("several times"))
         var mixed = Draft()
         mixed.property("m", multiple: true) { _ in }
         mixed.property("m") { _ in }
-        #expect(problem(mixed).contains("an array and a single value"))
+        expect(problem(mixed).contains("an array and a single value"))
         var inner = Draft()
         var map = ByteBuffer()
         map.withLengthPrefix(field: EntityField.property) { $0.appendField(PropertyField.name, string: "x") }
         let bytes = map.copyBytes() + [0x7a, 0x05, 0x1a]
         inner.property("outer", meaning: Meaning.map) { $0.appendField(PropertyValueField.string, bytes: bytes) }
-        #expect(problem(inner).contains("property outer"))
+        expect(problem(inner).contains("property outer"))
         let noKey = [UInt8]()
         #expect(throws: EntityProblem.self) { try Self.read(noKey) }
     }
@@ -212,7 +212,7 @@ import Testing
         let name = String(repeating: "n", count: 1_500)
         let fields: MapValue = ["map": .map([name: .array(Array(repeating: .null, count: 300_000))])]
         let size = try Self.entity("c/d", fields.documentBytes).count
-        #expect(size > LogFragment.recordBytesMax && size < LogFragment.recordBytesMax + 4_096)
+        expect(size > LogFragment.recordBytesMax && size < LogFragment.recordBytesMax + 4_096)
     }
 
     @Test
@@ -224,12 +224,12 @@ import Testing
         let entity = try Self.entity("c/d", fields.documentBytes)
         let target = try DatabaseName(project: "q", database: "second")
         let kept = try Self.read(entity, database: target)
-        #expect(kept.fields == fields)
-        #expect(kept.reader.conversions.foreignReferences == 2)
+        expectEqual(kept.fields, fields)
+        expectEqual(kept.reader.conversions.foreignReferences, 2)
         let mapped = try Self.read(entity, database: target, mapsReferences: true)
-        #expect(mapped.fields["own"] == .reference("projects/q/databases/second/documents/c/x"))
-        #expect(mapped.fields["other"] == fields["other"])
-        #expect(mapped.reader.conversions.foreignReferences == 1)
+        expectEqual(mapped.fields["own"], .reference("projects/q/databases/second/documents/c/x"))
+        expectEqual(mapped.fields["other"], fields["other"])
+        expectEqual(mapped.reader.conversions.foreignReferences, 1)
     }
 
     @Test

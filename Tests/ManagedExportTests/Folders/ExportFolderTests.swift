@@ -38,13 +38,13 @@ import Testing
     @Test
     func `The emulator's metadata is read, and written again byte for byte`() throws {
         let part = OverallMetadata.Part(path: Self.part, entities: 2, byteCount: 342)
-        #expect(OverallMetadata.bytes([part]) == GoldenExport.overall)
+        expectEqual(OverallMetadata.bytes([part]), GoldenExport.overall)
         let golden = GoldenExport.part
         let files = try PartMetadata.files(golden.byteSpan)
-        #expect(files == ["output-0"])
+        expectEqual(files, ["output-0"])
         let written = PartMetadata.bytes(
             name: "N", start: 1_795_640_659_332_845, end: 1_795_640_659_354_120, files: ["output-0"])
-        #expect(written == golden)
+        expectEqual(written, golden)
     }
 
     @Test
@@ -56,19 +56,19 @@ import Testing
         // Others are left alone.
         try put([1], "replaced.incomplete-ABCDEF/x")
         try ExportFolderWriter.completeReplacement(of: path)
-        #expect(try names() == ["replaced.incomplete-ABCDEF"])
+        try expectEqual(names(), ["replaced.incomplete-ABCDEF"])
         try put([2], "replaced.incomplete-ABCDEF-previous/x")
         try ExportFolderWriter.completeReplacement(of: path + "/")
-        #expect(try names() == ["replaced"])
-        #expect(try Data(contentsOf: URL(fileURLWithPath: path + "/x")) == Data([1]))
+        try expectEqual(names(), ["replaced"])
+        try expectEqual(Data(contentsOf: URL(fileURLWithPath: path + "/x")), Data([1]))
         try FileManager.default.removeItem(atPath: path)
         try put([2], "replaced.incomplete-ABCDEF-previous/x")
         try ExportFolderWriter.completeReplacement(of: path)
-        #expect(try Data(contentsOf: URL(fileURLWithPath: path + "/x")) == Data([2]))
+        try expectEqual(Data(contentsOf: URL(fileURLWithPath: path + "/x")), Data([2]))
         // What has the name keeps it.
         try put([3], "replaced.incomplete-ABCDEF-previous/x")
         try ExportFolderWriter.completeReplacement(of: path)
-        #expect(try Data(contentsOf: URL(fileURLWithPath: path + "/x")) == Data([2]))
+        try expectEqual(Data(contentsOf: URL(fileURLWithPath: path + "/x")), Data([2]))
     }
 
     @Test
@@ -78,22 +78,22 @@ import Testing
         try putGolden("top/N")
         for path in ["top/N", "top", "top/N/N.overall_export_metadata"] {
             let folder = try ExportFolder(directory.path(of: path))
-            #expect(folder.files.map(\.name) == ["all_namespaces/all_kinds/output-0"])
-            #expect(folder.entities == 2)
-            #expect(folder.byteCount == GoldenExport.data.count)
-            #expect(folder.unlisted.isEmpty)
+            expectEqual(folder.files.map(\.name), ["all_namespaces/all_kinds/output-0"])
+            expectEqual(folder.entities, 2)
+            expectEqual(folder.byteCount, GoldenExport.data.count)
+            expect(folder.unlisted.isEmpty)
         }
         try putGolden("fire/firestore_export")
         try putGolden("fire/other")
-        #expect(problem("fire").contains("several exports"))
+        expect(problem("fire").contains("several exports"))
         let metadata = #"{"version":"1","firestore":{"version":"1","path":"x","metadata_file":"PATH"}}"#
         let file = "fire/firebase-export-metadata.json"
         try put(
             Array(metadata.replacing("PATH", with: "firestore_export/N.overall_export_metadata").utf8), file)
-        #expect(try ExportFolder(directory.path(of: "fire")).files.count == 1)
+        try expectEqual(ExportFolder(directory.path(of: "fire")).files.count, 1)
         for path in ["../top/N/N.overall_export_metadata", "/etc/passwd", "missing"] {
             try put(Array(metadata.replacing("PATH", with: path).utf8), file)
-            #expect(problem("fire").contains("firebase-export-metadata.json cannot be used"))
+            expect(problem("fire").contains("firebase-export-metadata.json cannot be used"))
         }
     }
 
@@ -115,32 +115,32 @@ import Testing
             for name in names { try put(GoldenExport.data, "\(folder)/\(name)") }
         }
         let folder = try ExportFolder(directory.path(of: "cloud"))
-        #expect(folder.files.count == 13)
-        #expect(folder.files[10].name == "all_namespaces/kind_a/output-10")
-        #expect(folder.unlisted.count == 11)
-        #expect(folder.entities == 6)
+        expectEqual(folder.files.count, 13)
+        expectEqual(folder.files[10].name, "all_namespaces/kind_a/output-10")
+        expectEqual(folder.unlisted.count, 11)
+        expectEqual(folder.entities, 6)
     }
 
     @Test
     func `A folder without an export, or with one that is not complete, is refused with the reason`() throws {
-        #expect(problem("none").contains("there is no"))
+        expect(problem("none").contains("there is no"))
         try put([1], "empty/readme")
-        #expect(problem("empty").contains("not a managed export"))
+        expect(problem("empty").contains("not a managed export"))
         try putGolden("lost/N")
         try FileManager.default.removeItem(atPath: directory.path(of: "lost/N/all_namespaces/all_kinds/output-0"))
-        #expect(problem("lost/N").contains("not complete"))
+        expect(problem("lost/N").contains("not complete"))
         try put(Array(GoldenExport.overall.dropLast(3)), "short/N.overall_export_metadata")
-        #expect(problem("short").contains("damaged"))
+        expect(problem("short").contains("damaged"))
         for path in ["../x", "/x", "a//b", ""] {
             let part = OverallMetadata.Part(path: path, entities: 1, byteCount: 1)
             try put(OverallMetadata.bytes([part]), "out/N.overall_export_metadata")
-            #expect(problem("out").contains("not a path within the export"))
+            expect(problem("out").contains("not a path within the export"))
         }
         try putGolden("away/N")
         try put(PartMetadata.bytes(name: "N", start: 1, end: 2, files: ["x/output-0"]), "away/N/\(Self.part)")
-        #expect(problem("away/N").contains("another folder"))
+        expect(problem("away/N").contains("another folder"))
         try put([0xFF, 0xFF], "away/N/\(Self.part)")
-        #expect(problem("away/N").contains("damaged"))
+        expect(problem("away/N").contains("damaged"))
     }
 
     @Test
@@ -152,21 +152,21 @@ import Testing
             try writer?.append(
                 path: Array(document.path.utf8).byteSpan, fields: document.fields.documentBytes.byteSpan)
         }
-        #expect(!FileManager.default.fileExists(atPath: path))
+        expect(!FileManager.default.fileExists(atPath: path))
         try writer?.finish()
         writer = nil
         let folder = try ExportFolder(path)
-        #expect(folder.entities == 3)
+        expectEqual(folder.entities, 3)
         let data = try Data(contentsOf: URL(fileURLWithPath: folder.files[0].path))
-        #expect([UInt8](data) == GoldenExport.data)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path(of: "written")) == ["export"])
+        expectEqual([UInt8](data), GoldenExport.data)
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path(of: "written")), ["export"])
 
         // One that is not finished leaves nothing.
         var abandoned: ExportFolderWriter? = try ExportFolderWriter(
             directory.path(of: "left/export"), database: database, start: 1)
         try abandoned?.append(path: Array("c/d".utf8).byteSpan, fields: [UInt8]().byteSpan)
         abandoned = nil
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path(of: "left")).isEmpty)
+        try expect(FileManager.default.contentsOfDirectory(atPath: directory.path(of: "left")).isEmpty)
     }
 
     @Test
@@ -180,7 +180,7 @@ import Testing
         let second = try ExportFolderWriter(path, database: database, start: 2)
         try second.append(path: Array("c/d".utf8).byteSpan, fields: [UInt8]().byteSpan)
         try second.finish(mayReplace: true)
-        #expect(try ExportFolder(path).entities == 1)
+        try expectEqual(ExportFolder(path).entities, 1)
         try put([1], "export/auth_export")
         #expect(throws: ExportFolderProblem.self) {
             try ExportFolderWriter.checkTarget(path, mayReplace: true)
@@ -189,7 +189,7 @@ import Testing
         #expect(throws: ExportFolderProblem.self) {
             try ExportFolderWriter.checkTarget(directory.path(of: "file"), mayReplace: true)
         }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["export", "file"])
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path).sorted(), ["export", "file"])
     }
 
     @Test
@@ -204,10 +204,9 @@ import Testing
         try second?.append(path: Array("c/d".utf8).byteSpan, fields: [UInt8]().byteSpan)
         second = nil
         try first.finish()
-        #expect(try ExportFolder(path).entities == 0)
-        #expect(
-            try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
-                == (["export"] + kept).sorted())
+        try expectEqual(ExportFolder(path).entities, 0)
+        try expectEqual(
+            FileManager.default.contentsOfDirectory(atPath: directory.path).sorted(), (["export"] + kept).sorted())
     }
 
     @Test
@@ -217,11 +216,11 @@ import Testing
         for _ in 0..<2 {
             try ExportFolderWriter.checkTarget(path, mayReplace: false)
             try ExportFolderWriter(path, database: database, start: 1).finish()
-            #expect(try ExportFolder(path).entities == 0)
+            try expectEqual(ExportFolder(path).entities, 0)
             try FileManager.default.removeItem(atPath: path)
             try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
         }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["export"])
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: directory.path), ["export"])
     }
 
     @Test
@@ -243,7 +242,7 @@ import Testing
         }
         defer { watch.end() }
         try second.finish(mayReplace: true)
-        #expect(steps.withLock { $0 } > 5 && missing.withLock { $0 } == 0)
-        #expect(try ExportFolder(path).entities == 1)
+        expect(steps.withLock { $0 } > 5 && missing.withLock { $0 } == 0)
+        try expectEqual(ExportFolder(path).entities, 1)
     }
 }

@@ -24,7 +24,7 @@ import Testing
         ]
         for (first, rest, expected) in cases {
             let checksum = CRC32C.checksum(first, rest.byteSpan)
-            #expect(checksum == expected)
+            expectEqual(checksum, expected)
         }
     }
 
@@ -33,9 +33,9 @@ import Testing
         for golden in [GoldenExport.data, GoldenExport.overall] {
             var reader = LevelDBLogReader(golden)
             let (records, damage) = reader.records()
-            #expect(damage == nil)
-            #expect(reader.offset == golden.count)
-            #expect(Self.log(records) == golden)
+            expectNil(damage)
+            expectEqual(reader.offset, golden.count)
+            expectEqual(Self.log(records), golden)
         }
     }
 
@@ -48,13 +48,13 @@ import Testing
         let lengths = [30_117, 32_761, 7_182]
         var offset = before.count + 7
         for (index, length) in lengths.enumerated() {
-            #expect(Int(log[offset + 4]) | Int(log[offset + 5]) << 8 == length)
-            #expect(log[offset + 6] == UInt8(index + 2))
+            expectEqual(Int(log[offset + 4]) | Int(log[offset + 5]) << 8, length)
+            expectEqual(log[offset + 6], UInt8(index + 2))
             offset += 7 + length
         }
-        #expect(offset == log.count)
+        expectEqual(offset, log.count)
         var reader = LevelDBLogReader(log)
-        #expect(reader.records().records == [before, long])
+        expectEqual(reader.records().records, [before, long])
     }
 
     @Test
@@ -69,13 +69,13 @@ import Testing
         var offsets = [0]
         for record in records {
             var output = ByteBuffer()
-            #expect((try? reader.next(into: &output)) == true)
-            #expect(output.copyBytes() == record)
+            expectEqual((try? reader.next(into: &output)), true)
+            expectEqual(output.copyBytes(), record)
             offsets.append(reader.offset)
         }
         for (index, offset) in offsets.enumerated() {
             var later = LevelDBLogReader(log, from: offset)
-            #expect(later.records().records == Array(records[index...]))
+            expectEqual(later.records().records, Array(records[index...]))
         }
     }
 
@@ -87,8 +87,8 @@ import Testing
             let log = Self.log(records)
             var reader = LevelDBLogReader(log)
             let found = reader.records()
-            #expect(found.damage == nil && found.records == records, "\(left) bytes left")
-            if left == 7 { #expect(log[LogFragment.blockBytes - 1] == 2) }
+            expect(found.damage == nil && found.records == records, "\(left) bytes left")
+            if left == 7 { expectEqual(log[LogFragment.blockBytes - 1], 2) }
         }
     }
 
@@ -101,8 +101,8 @@ import Testing
             damaged[index] ^= 0x10
             var reader = LevelDBLogReader(damaged)
             let (found, damage) = reader.records()
-            #expect(damage != nil, "byte \(index)")
-            #expect(found == Array(records.prefix(found.count)), "byte \(index)")
+            expect(damage != nil, "byte \(index)")
+            expectEqual(found, Array(records.prefix(found.count)), "byte \(index)")
         }
     }
 
@@ -117,11 +117,11 @@ import Testing
         for end in stride(from: 0, through: log.count, by: 1_009).map({ $0 }) + Array(ends) {
             var cut = LevelDBLogReader(Array(log.prefix(end)))
             let (found, damage) = cut.records()
-            #expect(found == Array(records.prefix(found.count)))
+            expectEqual(found, Array(records.prefix(found.count)))
             // The zeros at the end of a block belong to no record.
             let isWhole = ends.contains { $0 <= end && end - $0 < 7 && log[$0..<end].allSatisfy { $0 == 0 } }
-            if ends.contains(end) { #expect(damage == nil, "\(end)") }
-            if !isWhole { #expect(damage?.reason == .truncated, "\(end)") }
+            if ends.contains(end) { expectNil(damage, "\(end)") }
+            if !isWhole { expectEqual(damage?.reason, .truncated, "\(end)") }
         }
     }
 
@@ -146,8 +146,8 @@ import Testing
         for (bytes, reason) in cases {
             var reader = LevelDBLogReader(fragment(1, [9]) + bytes)
             let (records, damage) = reader.records()
-            #expect(records == [[9]])
-            #expect(damage?.reason == reason)
+            expectEqual(records, [[9]])
+            expectEqual(damage?.reason, reason)
         }
     }
 }

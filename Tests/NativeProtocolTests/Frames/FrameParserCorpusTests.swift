@@ -31,7 +31,7 @@ import Testing
             }
             if random.next() % 4 == 0 { bytes.removeLast(Int(random.next() % 8)) }
             let violation = FrameParserCheck.violation(bytes.span.bytes)
-            #expect(violation == nil, "seed \(seed), round \(round)")
+            expectNil(violation, "seed \(seed), round \(round)")
         }
     }
 }

@@ -2,6 +2,7 @@
 
 import Basics
 import ConnectionTestSupport
+import TestSupport
 import Testing
 
 @testable import Calls
@@ -17,11 +18,11 @@ import Testing
         let bytes = output.copyBytes()
         let header = FrameHeader(bytes.span.bytes, at: 0)
         let payload = bytes.dropFirst(FrameHeader.byteCount)
-        #expect(Int(header.length) == payload.count)
-        #expect(payload.count <= statusTextBytesMax)
-        #expect(payload.count >= min(text.utf8.count, statusTextBytesMax - 1))
+        expectEqual(Int(header.length), payload.count)
+        expect(payload.count <= statusTextBytesMax)
+        expect(payload.count >= min(text.utf8.count, statusTextBytesMax - 1))
         let read = try #require(String(validating: payload, as: UTF8.self))
-        #expect(text.hasPrefix(read))
+        expect(text.hasPrefix(read))
     }
 
     @Test(arguments: [0, 1, 99, 100, 101, 200, 201, 1_234])
@@ -39,28 +40,28 @@ import Testing
             let start = offset + FrameHeader.byteCount
             offset = start + Int(header.length)
             joined += bytes[start..<offset]
-            #expect(header.kind == FrameKind.message.rawValue)
-            #expect(header.stream == 9)
-            #expect(header.flags == (offset == bytes.count ? .endStream : .more))
+            expectEqual(header.kind, FrameKind.message.rawValue)
+            expectEqual(header.stream, 9)
+            expectEqual(header.flags, offset == bytes.count ? .endStream : .more)
         }
-        #expect(offset == bytes.count)
-        #expect(joined == message)
+        expectEqual(offset, bytes.count)
+        expectEqual(joined, message)
     }
 
     @Test func `The decoder asks for what is missing and refuses what is too large`() {
         let bytes = TestFrame(.message, stream: 1, [1, 2, 3]).bytes
         for count in 0..<FrameHeader.byteCount {
-            #expect(
-                FrameDecoder.scan(bytes.span.bytes.extracting(first: count), at: 0, payloadBytesMax: 3)
-                    == .incomplete(bytesNeeded: 12))
+            expectEqual(
+                FrameDecoder.scan(bytes.span.bytes.extracting(first: count), at: 0, payloadBytesMax: 3),
+                .incomplete(bytesNeeded: 12))
         }
         for count in FrameHeader.byteCount..<bytes.count {
-            #expect(
-                FrameDecoder.scan(bytes.span.bytes.extracting(first: count), at: 0, payloadBytesMax: 3)
-                    == .incomplete(bytesNeeded: 15))
+            expectEqual(
+                FrameDecoder.scan(bytes.span.bytes.extracting(first: count), at: 0, payloadBytesMax: 3),
+                .incomplete(bytesNeeded: 15))
         }
         let header = FrameHeader(length: 3, kind: .message, stream: 1)
-        #expect(FrameDecoder.scan(bytes.span.bytes, at: 0, payloadBytesMax: 3) == .frame(header))
-        #expect(FrameDecoder.scan(bytes.span.bytes, at: 0, payloadBytesMax: 2) == .tooLarge(header))
+        expectEqual(FrameDecoder.scan(bytes.span.bytes, at: 0, payloadBytesMax: 3), .frame(header))
+        expectEqual(FrameDecoder.scan(bytes.span.bytes, at: 0, payloadBytesMax: 2), .tooLarge(header))
     }
 }

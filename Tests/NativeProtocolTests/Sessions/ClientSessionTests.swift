@@ -2,6 +2,7 @@
 
 import Basics
 import ConnectionTestSupport
+import TestSupport
 import Testing
 
 @testable import NativeProtocol
@@ -15,30 +16,30 @@ import Testing
 
     @Test func `Calls are numbered from one and found by their number`() {
         var session = Self.opened()
-        #expect(session.open(isComplete: true, "a") == 1)
-        #expect(session.open(isComplete: true, "b") == 2)
-        #expect(session.finish(1) == "a")
-        #expect(session.finish(1) == nil)
-        #expect(session.finish(2) == "b")
+        expectEqual(session.open(isComplete: true, "a"), 1)
+        expectEqual(session.open(isComplete: true, "b"), 2)
+        expectEqual(session.finish(1), "a")
+        expectNil(session.finish(1))
+        expectEqual(session.finish(2), "b")
     }
 
     @Test func `A server that is full may say so before HELLO`() {
         var session = ClientSession<String>(settings: Settings())
-        #expect(session.receive(TestFrame(.goAway, code: 8)) == .goAway(.resourceExhausted, lastStream: 0))
-        #expect(!session.takesCalls)
+        expectEqual(session.receive(TestFrame(.goAway, code: 8)), .goAway(.resourceExhausted, lastStream: 0))
+        expect(!session.takesCalls)
     }
 
     @Test func `The server's limit of streams counts open calls only`() {
         var session = ClientSession<String>(settings: Settings())
         var hello = TestFrame.hello
         hello.payload = [3, 0, 2, 0, 0, 0]
-        #expect(session.receive(hello) == .opened)
+        expectEqual(session.receive(hello), .opened)
         _ = session.open(isComplete: true, "a")
-        #expect(session.hasRoom)
+        expect(session.hasRoom)
         _ = session.open(isComplete: true, "b")
-        #expect(!session.hasRoom)
+        expect(!session.hasRoom)
         _ = session.finish(1)
-        #expect(session.hasRoom)
+        expect(session.hasRoom)
     }
 
     @Test func `What was sent before HELLO counts against the server's real window`() {
@@ -49,43 +50,43 @@ import Testing
         }
         var hello = TestFrame.hello
         hello.payload = [4, 0, 0xE8, 3, 0, 0]
-        #expect(session.receive(hello) == .opened)
+        expectEqual(session.receive(hello), .opened)
         let position = session.streams.position(of: stream)!
-        #expect(session.streams[position: position].sendWindow == FlowWindow(0))
+        expectEqual(session.streams[position: position].sendWindow, FlowWindow(0))
     }
 
     @Test func `A reply in parts is joined and bounded`() {
         var session = Self.opened(Settings(messageBytesMax: 10))
         _ = session.open(isComplete: true, "a")
         _ = session.open(isComplete: true, "b")
-        #expect(session.receive(TestFrame(.message, .more, stream: 1, [1, 2])) == .nothing)
-        #expect(
-            session.receive(TestFrame(.message, .endStream, stream: 1, [3])) == .message(1, .assembled, isLast: true))
-        #expect(session.assembled == [1, 2, 3])
-        #expect(session.receive(TestFrame(.message, .more, stream: 2, [UInt8](repeating: 0, count: 8))) == .nothing)
-        #expect(
-            session.receive(TestFrame(.message, .more, stream: 2, [UInt8](repeating: 0, count: 8)))
-                == .refuse(2, .messageTooLarge(max: 10)))
+        expectEqual(session.receive(TestFrame(.message, .more, stream: 1, [1, 2])), .nothing)
+        expectEqual(
+            session.receive(TestFrame(.message, .endStream, stream: 1, [3])), .message(1, .assembled, isLast: true))
+        expectEqual(session.assembled, [1, 2, 3])
+        expectEqual(session.receive(TestFrame(.message, .more, stream: 2, [UInt8](repeating: 0, count: 8))), .nothing)
+        expectEqual(
+            session.receive(TestFrame(.message, .more, stream: 2, [UInt8](repeating: 0, count: 8))),
+            .refuse(2, .messageTooLarge(max: 10)))
     }
 
     @Test func `GOAWAY can only shrink what will be served`() {
         var session = Self.opened()
         for _ in 0..<5 { _ = session.open(isComplete: true, "a") }
-        #expect(session.receive(TestFrame(.goAway, stream: 3)) == .goAway(.ok, lastStream: 3))
-        #expect(session.receive(TestFrame(.goAway, stream: 5)) == .goAway(.ok, lastStream: 3))
-        #expect(!session.takesCalls)
+        expectEqual(session.receive(TestFrame(.goAway, stream: 3)), .goAway(.ok, lastStream: 3))
+        expectEqual(session.receive(TestFrame(.goAway, stream: 5)), .goAway(.ok, lastStream: 3))
+        expect(!session.takesCalls)
     }
 
     @Test func `Late frames are ignored, impossible ones are a breach`() {
         var session = Self.opened()
         _ = session.open(isComplete: true, "a")
         _ = session.finish(1)
-        #expect(session.receive(TestFrame(.message, stream: 1)) == .nothing)
-        #expect(session.receive(TestFrame(.status, stream: 1)) == .nothing)
-        #expect(session.receive(TestFrame(.status, stream: 2)) == .fail(.streamNeverOpened(.status, 2)))
-        #expect(session.receive(TestFrame(.status, code: 17, stream: 1)) == .fail(.unknownStatus(17)))
+        expectEqual(session.receive(TestFrame(.message, stream: 1)), .nothing)
+        expectEqual(session.receive(TestFrame(.status, stream: 1)), .nothing)
+        expectEqual(session.receive(TestFrame(.status, stream: 2)), .fail(.streamNeverOpened(.status, 2)))
+        expectEqual(session.receive(TestFrame(.status, code: 17, stream: 1)), .fail(.unknownStatus(17)))
         for kind in [FrameKind.request, .end, .cancel] {
-            #expect(session.receive(TestFrame(kind, stream: 1)) == .fail(.kindFromWrongSide(kind)))
+            expectEqual(session.receive(TestFrame(kind, stream: 1)), .fail(.kindFromWrongSide(kind)))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 import Basics
 import ConnectionTestSupport
+import TestSupport
 import Testing
 
 @testable import Calls
@@ -20,94 +21,95 @@ import Testing
     @Test func `A token holds for the calls that begin after it, until the next one`() {
         var session = session()
         _ = session.receive(.request(.commit, stream: 1))
-        #expect(session.authorization(of: 1) == nil)
+        expectNil(session.authorization(of: 1))
         _ = session.settleCurrent()
-        #expect(session.receive(shown("first")) == .nothing)
+        expectEqual(session.receive(shown("first")), .nothing)
         _ = session.receive(.request(.commit, stream: 2))
-        #expect(session.authorization(of: 2) == "Bearer first")
+        expectEqual(session.authorization(of: 2), "Bearer first")
         _ = session.settleCurrent()
-        #expect(session.receive(shown("second")) == .nothing)
+        expectEqual(session.receive(shown("second")), .nothing)
         _ = session.receive(.request(.getDocument, stream: 3))
-        #expect(session.authorization(of: 3) == "Bearer second")
-        #expect(session.finishCurrent(3) == true)
-        #expect(session.authorization(of: 1) == nil)
-        #expect(session.authorization(of: 2) == "Bearer first")
-        #expect(session.authorization(of: 3) == nil)
+        expectEqual(session.authorization(of: 3), "Bearer second")
+        expectEqual(session.finishCurrent(3), true)
+        expectNil(session.authorization(of: 1))
+        expectEqual(session.authorization(of: 2), "Bearer first")
+        expectNil(session.authorization(of: 3))
     }
 
     @Test func `A call whose message comes in parts has the token of its first part`() {
         var session = session()
         _ = session.receive(shown("first"))
-        #expect(session.receive(.request(.commit, .more, stream: 1, [1])) == .nothing)
+        expectEqual(session.receive(.request(.commit, .more, stream: 1, [1])), .nothing)
         _ = session.receive(shown("second"))
         let last = session.receive(TestFrame(.message, .endStream, stream: 1, [2]))
-        #expect(last == .begin(1, RequestHead(rpc: .commit), .assembled))
-        #expect(session.authorization(of: 1) == "Bearer first")
+        expectEqual(last, .begin(1, RequestHead(rpc: .commit), .assembled))
+        expectEqual(session.authorization(of: 1), "Bearer first")
     }
 
     @Test func `An empty token takes the one before back`() {
         var session = session()
         _ = session.receive(shown("first"))
-        #expect(session.receive(shown("")) == .nothing)
+        expectEqual(session.receive(shown("")), .nothing)
         _ = session.receive(.request(.commit, stream: 1))
-        #expect(session.authorization(of: 1) == nil)
+        expectNil(session.authorization(of: 1))
     }
 
     @Test func `A server that asks for no tokens checks them and keeps none`() {
         var session = session(keepsAuthorization: false)
-        #expect(session.receive(shown("first")) == .nothing)
+        expectEqual(session.receive(shown("first")), .nothing)
         _ = session.receive(.request(.commit, stream: 1))
-        #expect(session.authorization(of: 1) == nil)
+        expectNil(session.authorization(of: 1))
         _ = session.settleCurrent()
-        #expect(session.receive(shown("a b")) == .fail(.malformedCredential))
+        expectEqual(session.receive(shown("a b")), .fail(.malformedCredential))
     }
 
     @Test(arguments: [0x00, 0x0A, 0x0D, 0x20, 0x7F, 0x80, 0xFF] as [UInt8])
     func `Other bytes than visible ASCII end the connection`(byte: UInt8) {
         var session = session()
-        #expect(session.receive(TestFrame(.credential, stream: 0, [0x61, byte, 0x61])) == .fail(.malformedCredential))
+        expectEqual(
+            session.receive(TestFrame(.credential, stream: 0, [0x61, byte, 0x61])), .fail(.malformedCredential))
     }
 
     @Test func `A token has 16 KiB at most`() {
         var session = session()
         let longest = [UInt8](repeating: 0x7E, count: 16_384)
-        #expect(session.receive(TestFrame(.credential, stream: 0, longest)) == .nothing)
-        #expect(
-            session.receive(TestFrame(.credential, stream: 0, longest + [0x7E]))
-                == .fail(.wrongLength(.credential, 16_385)))
+        expectEqual(session.receive(TestFrame(.credential, stream: 0, longest)), .nothing)
+        expectEqual(
+            session.receive(TestFrame(.credential, stream: 0, longest + [0x7E])),
+            .fail(.wrongLength(.credential, 16_385)))
     }
 
     @Test func `A token belongs to the connection and has no flags`() {
         var session = session()
-        #expect(session.receive(TestFrame(.credential, stream: 1, [0x61])) == .fail(.noStreamExpected(.credential)))
-        #expect(session.receive(TestFrame(.credential, .endStream, [0x61])) == .fail(.unknownFlags(.credential, 1)))
+        expectEqual(session.receive(TestFrame(.credential, stream: 1, [0x61])), .fail(.noStreamExpected(.credential)))
+        expectEqual(session.receive(TestFrame(.credential, .endStream, [0x61])), .fail(.unknownFlags(.credential, 1)))
     }
 
     @Test func `Tokens that come too often end the connection, and time permits more`() {
         var session = session(credentialsMax: 2)
         session.now = 10_000
-        #expect(session.receive(shown("a")) == .nothing)
-        #expect(session.receive(shown("b")) == .nothing)
+        expectEqual(session.receive(shown("a")), .nothing)
+        expectEqual(session.receive(shown("b")), .nothing)
         session.now += 1_000
-        #expect(session.receive(shown("c")) == .nothing)
-        #expect(session.receive(shown("d")) == .fail(.tooManyCredentials))
-        #expect(ProtocolViolation.tooManyCredentials.code == .resourceExhausted)
+        expectEqual(session.receive(shown("c")), .nothing)
+        expectEqual(session.receive(shown("d")), .fail(.tooManyCredentials))
+        expectEqual(ProtocolViolation.tooManyCredentials.code, .resourceExhausted)
     }
 
     @Test func `A server never shows a token`() {
         var session = ClientSession<Int>(settings: Settings())
         _ = session.receive(TestFrame.hello)
-        #expect(session.receive(shown("a")) == .fail(.kindFromWrongSide(.credential)))
+        expectEqual(session.receive(shown("a")), .fail(.kindFromWrongSide(.credential)))
     }
 
     @Test func `No description has a part of a token`() throws {
         let credential = try #require(Credential("canary"))
         var dumped = ""
         dump([credential], to: &dumped)
-        for text in ["\(credential)", String(reflecting: credential), dumped] { #expect(!text.contains("canary")) }
-        #expect("\(credential)" == "a token of 6 bytes")
-        #expect(Credential("two words") == nil)
-        #expect(Credential(String(repeating: "a", count: 16_385)) == nil)
-        #expect(Credential("") == Credential.none)
+        for text in ["\(credential)", String(reflecting: credential), dumped] { expect(!text.contains("canary")) }
+        expectEqual("\(credential)", "a token of 6 bytes")
+        expectNil(Credential("two words"))
+        expectNil(Credential(String(repeating: "a", count: 16_385)))
+        expectEqual(Credential(""), Credential.none)
     }
 }

@@ -2,6 +2,7 @@
 
 import Basics
 import ConnectionTestSupport
+import TestSupport
 import Testing
 
 @testable import Calls
@@ -14,44 +15,44 @@ import Testing
             let length = kind == .window ? 4 : kind == .ping || kind == .pong ? 8 : 0
             let stream: UInt32 = [.ping, .pong, .credential].contains(kind) ? 0 : 1
             let frame = TestFrame(kind, stream: stream, [UInt8](repeating: 0, count: length))
-            #expect(session.receive(frame) == .fail(.helloExpected))
+            expectEqual(session.receive(frame), .fail(.helloExpected))
         }
     }
 
     @Test func `A version that is not spoken ends the connection`() {
         var session = ServerSession(limits: .forTests(), rpcs: TestProcedures.table)
-        #expect(session.receive(TestFrame(.hello, code: 2)) == .fail(.unsupportedVersion(2)))
+        expectEqual(session.receive(TestFrame(.hello, code: 2)), .fail(.unsupportedVersion(2)))
     }
 
     @Test func `A call answered at once never enters the table`() {
         var session = ServerSession.opened()
-        #expect(
-            session.receive(.request(.getDocument, stream: 1))
-                == .begin(1, RequestHead(rpc: .getDocument), .inFrame(from: 0)))
-        #expect(session.isOpen(1))
-        #expect(session.finishCurrent(1) == true)
-        #expect(!session.isOpen(1))
-        #expect(session.streams.isEmpty)
-        #expect(session.settleCurrent() == false)
+        expectEqual(
+            session.receive(.request(.getDocument, stream: 1)),
+            .begin(1, RequestHead(rpc: .getDocument), .inFrame(from: 0)))
+        expect(session.isOpen(1))
+        expectEqual(session.finishCurrent(1), true)
+        expect(!session.isOpen(1))
+        expect(session.streams.isEmpty)
+        expectEqual(session.settleCurrent(), false)
     }
 
     @Test func `A call not answered at once is parked until it is finished`() {
         var session = ServerSession.opened()
         _ = session.receive(.request(.commit, stream: 1))
-        #expect(session.settleCurrent() == true)
-        #expect(session.isOpen(1))
-        #expect(session.openCalls == 1)
-        #expect(session.finish(1) != nil)
-        #expect(session.finish(1) == nil)
-        #expect(session.openCalls == 0)
+        expectEqual(session.settleCurrent(), true)
+        expect(session.isOpen(1))
+        expectEqual(session.openCalls, 1)
+        expect(session.finish(1) != nil)
+        expectNil(session.finish(1))
+        expectEqual(session.openCalls, 0)
     }
 
     @Test func `Stream numbers only grow`() {
         var session = ServerSession.opened()
         _ = session.receive(.request(.commit, stream: 5))
         _ = session.settleCurrent()
-        #expect(session.receive(.request(.commit, stream: 5)) == .fail(.streamNotIncreasing(5)))
-        #expect(session.receive(.request(.commit, stream: 4)) == .fail(.streamNotIncreasing(4)))
+        expectEqual(session.receive(.request(.commit, stream: 5)), .fail(.streamNotIncreasing(5)))
+        expectEqual(session.receive(.request(.commit, stream: 4)), .fail(.streamNotIncreasing(4)))
     }
 
     @Test func `A call beyond the limit is refused and the others continue`() {
@@ -60,7 +61,7 @@ import Testing
             _ = session.receive(.request(.commit, stream: stream))
             _ = session.settleCurrent()
         }
-        #expect(session.receive(.request(.commit, stream: 3)) == .refuse(3, .tooManyStreams(max: 2)))
+        expectEqual(session.receive(.request(.commit, stream: 3)), .refuse(3, .tooManyStreams(max: 2)))
         _ = session.finish(1)
         guard case .begin(4, _, _) = session.receive(.request(.commit, stream: 4)) else {
             Issue.record("a finished call makes room")
@@ -70,62 +71,62 @@ import Testing
 
     @Test func `A message in parts is joined, and its bytes do not count against the window`() {
         var session = ServerSession.opened(.forTests(initialWindowBytes: 10))
-        #expect(session.receive(.request(.commit, .more, stream: 1, [1, 2, 3])) == .nothing)
-        #expect(session.receive(TestFrame(.message, .more, stream: 1, [UInt8](repeating: 4, count: 500))) == .nothing)
-        #expect(
-            session.receive(TestFrame(.message, .endStream, stream: 1, [5]))
-                == .begin(1, RequestHead(rpc: .commit), .assembled))
-        #expect(session.assembled == [1, 2, 3] + [UInt8](repeating: 4, count: 500) + [5])
+        expectEqual(session.receive(.request(.commit, .more, stream: 1, [1, 2, 3])), .nothing)
+        expectEqual(session.receive(TestFrame(.message, .more, stream: 1, [UInt8](repeating: 4, count: 500))), .nothing)
+        expectEqual(
+            session.receive(TestFrame(.message, .endStream, stream: 1, [5])),
+            .begin(1, RequestHead(rpc: .commit), .assembled))
+        expectEqual(session.assembled, [1, 2, 3] + [UInt8](repeating: 4, count: 500) + [5])
     }
 
     @Test func `Parts of different messages may interleave`() {
         var session = ServerSession.opened()
-        #expect(session.receive(.request(.commit, .more, stream: 1, [1])) == .nothing)
-        #expect(session.receive(.request(.commit, .more, stream: 2, [2])) == .nothing)
-        #expect(
-            session.receive(TestFrame(.message, .endStream, stream: 2, [2]))
-                == .begin(2, RequestHead(rpc: .commit), .assembled))
-        #expect(session.assembled == [2, 2])
-        #expect(
-            session.receive(TestFrame(.message, .endStream, stream: 1, [1]))
-                == .begin(1, RequestHead(rpc: .commit), .assembled))
-        #expect(session.assembled == [1, 1])
+        expectEqual(session.receive(.request(.commit, .more, stream: 1, [1])), .nothing)
+        expectEqual(session.receive(.request(.commit, .more, stream: 2, [2])), .nothing)
+        expectEqual(
+            session.receive(TestFrame(.message, .endStream, stream: 2, [2])),
+            .begin(2, RequestHead(rpc: .commit), .assembled))
+        expectEqual(session.assembled, [2, 2])
+        expectEqual(
+            session.receive(TestFrame(.message, .endStream, stream: 1, [1])),
+            .begin(1, RequestHead(rpc: .commit), .assembled))
+        expectEqual(session.assembled, [1, 1])
     }
 
     @Test func `A message above the limit is refused, whole or in parts`() {
         var session = ServerSession.opened(.forTests(messageBytesMax: 10))
         let large = [UInt8](repeating: 0, count: 11)
-        #expect(session.receive(.request(.commit, stream: 1, large)) == .refuse(1, .messageTooLarge(max: 10)))
-        #expect(session.receive(.request(.commit, .more, stream: 2, [UInt8](repeating: 0, count: 6))) == .nothing)
-        #expect(
-            session.receive(TestFrame(.message, .more, stream: 2, [UInt8](repeating: 0, count: 5)))
-                == .refuse(2, .messageTooLarge(max: 10)))
+        expectEqual(session.receive(.request(.commit, stream: 1, large)), .refuse(1, .messageTooLarge(max: 10)))
+        expectEqual(session.receive(.request(.commit, .more, stream: 2, [UInt8](repeating: 0, count: 6))), .nothing)
+        expectEqual(
+            session.receive(TestFrame(.message, .more, stream: 2, [UInt8](repeating: 0, count: 5))),
+            .refuse(2, .messageTooLarge(max: 10)))
     }
 
     @Test func `Incomplete messages together have a limit, and give their bytes back`() {
         var session = ServerSession.opened(.forTests(assemblyBytesMax: 10))
         let part = [UInt8](repeating: 0, count: 6)
-        #expect(session.receive(.request(.commit, .more, stream: 1, part)) == .nothing)
-        #expect(
-            session.receive(.request(.commit, .more, stream: 2, part))
-                == .refuse(2, .incompleteMessagesTooLarge(max: 10)))
+        expectEqual(session.receive(.request(.commit, .more, stream: 1, part)), .nothing)
+        expectEqual(
+            session.receive(.request(.commit, .more, stream: 2, part)), .refuse(2, .incompleteMessagesTooLarge(max: 10))
+        )
         _ = session.finish(2)
         _ = session.finish(1)
-        #expect(session.receive(.request(.commit, .more, stream: 3, part)) == .nothing)
-        #expect(
-            session.receive(TestFrame(.message, .endStream, stream: 3, []))
-                == .begin(3, RequestHead(rpc: .commit), .assembled))
-        #expect(session.receive(.request(.commit, .more, stream: 4, part)) == .nothing)
+        expectEqual(session.receive(.request(.commit, .more, stream: 3, part)), .nothing)
+        expectEqual(
+            session.receive(TestFrame(.message, .endStream, stream: 3, [])),
+            .begin(3, RequestHead(rpc: .commit), .assembled))
+        expectEqual(session.receive(.request(.commit, .more, stream: 4, part)), .nothing)
     }
 
     @Test func `A call that takes one message must end with it`() {
         var session = ServerSession.opened()
-        #expect(session.receive(.request(.commit, [], stream: 1)) == .refuse(1, .takesOneMessage("Commit")))
+        expectEqual(session.receive(.request(.commit, [], stream: 1)), .refuse(1, .takesOneMessage("Commit")))
         guard case .begin(2, let head, _) = session.receive(.request(.listen, [], stream: 2)) else {
             Issue.record("a bidirectional call stays open")
             return
         }
-        #expect(!head.isComplete)
+        expect(!head.isComplete)
     }
 
     @Test func `Messages of a bidirectional call use up the window and are permitted again when taken`() {
@@ -133,15 +134,15 @@ import Testing
         _ = session.receive(.request(.write, [], stream: 1))
         _ = session.settleCurrent()
         let message = TestFrame(.message, stream: 1, [UInt8](repeating: 0, count: 40))
-        #expect(session.receive(message) == .message(1, .inFrame(from: 0), isLast: false))
-        #expect(session.creditDue(1) == nil)
-        #expect(session.receive(message) == .message(1, .inFrame(from: 0), isLast: false))
-        #expect(session.creditDue(1) == 80)
-        #expect(session.creditDue(1) == nil)
+        expectEqual(session.receive(message), .message(1, .inFrame(from: 0), isLast: false))
+        expectNil(session.creditDue(1))
+        expectEqual(session.receive(message), .message(1, .inFrame(from: 0), isLast: false))
+        expectEqual(session.creditDue(1), 80)
+        expectNil(session.creditDue(1))
         if let position = session.streams.position(of: 1) { session.streams[position: position].isPaused = true }
-        for _ in 0..<3 { #expect(session.receive(message) == .message(1, .inFrame(from: 0), isLast: false)) }
-        #expect(session.creditDue(1) == nil)
-        #expect(session.receive(message) == .refuse(1, .noWindow))
+        for _ in 0..<3 { expectEqual(session.receive(message), .message(1, .inFrame(from: 0), isLast: false)) }
+        expectNil(session.creditDue(1))
+        expectEqual(session.receive(message), .refuse(1, .noWindow))
     }
 
     @Test func `What comes after the client's end is a breach`() {
@@ -149,8 +150,8 @@ import Testing
             var session = ServerSession.opened()
             _ = session.receive(.request(.write, [], stream: 1))
             _ = session.settleCurrent()
-            #expect(session.receive(TestFrame(.end, stream: 1)) == .halfClosed(1))
-            #expect(session.receive(frame) == .fail(.messageAfterEnd(1)))
+            expectEqual(session.receive(TestFrame(.end, stream: 1)), .halfClosed(1))
+            expectEqual(session.receive(frame), .fail(.messageAfterEnd(1)))
         }
     }
 
@@ -160,8 +161,8 @@ import Testing
             _ = session.receive(.request(.write, [], stream: 1))
             _ = session.finishCurrent(1)
             let payload = [UInt8](repeating: 0, count: kind == .window ? 4 : 0)
-            #expect(session.receive(TestFrame(kind, stream: 1, payload)) == .nothing)
-            #expect(session.receive(TestFrame(kind, stream: 2, payload)) == .fail(.streamNeverOpened(kind, 2)))
+            expectEqual(session.receive(TestFrame(kind, stream: 1, payload)), .nothing)
+            expectEqual(session.receive(TestFrame(kind, stream: 2, payload)), .fail(.streamNeverOpened(kind, 2)))
         }
     }
 
@@ -169,12 +170,12 @@ import Testing
         var session = ServerSession.opened()
         _ = session.receive(.request(.write, [], stream: 3))
         _ = session.settleCurrent()
-        #expect(session.drain() == 3)
-        #expect(session.receive(.request(.getDocument, stream: 4)) == .nothing)
-        #expect(session.openCalls == 1)
-        #expect(
-            session.receive(TestFrame(.message, .endStream, stream: 3)) == .message(3, .inFrame(from: 0), isLast: true))
-        #expect(session.drain() == 3)
+        expectEqual(session.drain(), 3)
+        expectEqual(session.receive(.request(.getDocument, stream: 4)), .nothing)
+        expectEqual(session.openCalls, 1)
+        expectEqual(
+            session.receive(TestFrame(.message, .endStream, stream: 3)), .message(3, .inFrame(from: 0), isLast: true))
+        expectEqual(session.drain(), 3)
     }
 
     @Test func `A window may not overflow`() {
@@ -182,7 +183,7 @@ import Testing
         _ = session.receive(.request(.listen, [], stream: 1))
         _ = session.settleCurrent()
         let most = TestFrame(.window, stream: 1, [0xFF, 0xFF, 0xFF, 0x7F])
-        #expect(session.receive(most) == .refuse(1, .windowTooLarge(max: FlowWindow.max)))
+        expectEqual(session.receive(most), .refuse(1, .windowTooLarge(max: FlowWindow.max)))
     }
 
     @Test(arguments: [
@@ -202,7 +203,7 @@ import Testing
     ])
     func `A malformed frame ends the connection`(frame: TestFrame, violation: ProtocolViolation) {
         var session = ServerSession.opened()
-        #expect(session.receive(frame) == .fail(violation))
+        expectEqual(session.receive(frame), .fail(violation))
     }
 
     @Test func `Kinds for extensions are ignored and other unknown kinds are not`() {
@@ -210,14 +211,14 @@ import Testing
             var session = ServerSession.opened()
             var frame = TestFrame(.ping)
             frame.kind = kind
-            #expect(session.receive(frame) == (kind >= 128 ? .nothing : .fail(.unknownKind(kind))))
+            expectEqual(session.receive(frame), kind >= 128 ? .nothing : .fail(.unknownKind(kind)))
         }
     }
 
     @Test func `An unknown method is refused, also when its message comes in parts`() {
         var session = ServerSession.opened()
-        #expect(session.receive(TestFrame(.request, .more, code: 999, stream: 1)) == .refuse(1, .unknownMethod(999)))
-        #expect(session.receive(TestFrame(.message, .endStream, stream: 1)) == .nothing)
-        #expect(session.streams.isEmpty)
+        expectEqual(session.receive(TestFrame(.request, .more, code: 999, stream: 1)), .refuse(1, .unknownMethod(999)))
+        expectEqual(session.receive(TestFrame(.message, .endStream, stream: 1)), .nothing)
+        expect(session.streams.isEmpty)
     }
 }

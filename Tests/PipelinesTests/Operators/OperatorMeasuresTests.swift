@@ -2,6 +2,7 @@
 
 import FirestoreMessages
 import ServiceTestSupport
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
@@ -12,14 +13,14 @@ struct OperatorMeasuresTests {
             structuredPipeline(stages, options: [("explain_options", .map([("mode", "analyze")]))]))
         let metrics = try #require(answer.responses.last?.explainMetrics)
         let execution = try #require(metrics.execution)
-        #expect(execution.resultsReturned == answer.rows.count)
-        #expect(execution.durationNanoseconds >= execution.operators[0].nanoseconds)
-        #expect(metrics.tree.split(separator: "\n").count == execution.operators.count)
-        #expect(answer.responses.last?.explainText?.contains("results returned: \(answer.rows.count)") == true)
+        expect(execution.resultsReturned == answer.rows.count)
+        expect(execution.durationNanoseconds >= execution.operators[0].nanoseconds)
+        expectEqual(metrics.tree.split(separator: "\n").count, execution.operators.count)
+        expectEqual(answer.responses.last?.explainText?.contains("results returned: \(answer.rows.count)"), true)
         for (position, one) in execution.operators.enumerated().dropFirst() {
             let above = execution.operators[..<position].last { $0.depth < one.depth }
             // The time of an operator has that of the operators below it, and of the reads for them.
-            #expect(try #require(above).nanoseconds >= one.nanoseconds, "\(one.line)")
+            try expect(#require(above).nanoseconds >= one.nanoseconds, "\(one.line)")
         }
         return execution.operators.map { one in
             let name = one.line.prefix { $0 != " " }
@@ -42,25 +43,24 @@ struct OperatorMeasuresTests {
         let found = try operators(
             harness(), .collection("c"), .where(.call("equal", .field("g"), 1)),
             .select(("m", .call("add", .field("n"), 1))), .aggregate(count), .sort((.field("n"), true)))
-        #expect(
-            found == [
-                "Sort 1 0", " Aggregate 1 0", "  Select 7 0", "   Filter 7 0", "    Fetch 7 0", "     IndexScan 7 7",
-            ])
+        expectEqual(
+            found,
+            ["Sort 1 0", " Aggregate 1 0", "  Select 7 0", "   Filter 7 0", "    Fetch 7 0", "     IndexScan 7 7"])
     }
 
     @Test
     func `Groups of documents, unions and documents as they are have figures`() throws {
         let harness = try harness()
         let groups = Stage("aggregate", [.map([("n", .call("count"))]), .map([("g", .field("g"))])])
-        #expect(try operators(harness, .collection("c"), groups) == ["Aggregate 3 0", " CollectionScan 20 0"])
+        try expectEqual(operators(harness, .collection("c"), groups), ["Aggregate 3 0", " CollectionScan 20 0"])
         let union = Stage("union", [.pipeline([.collection("d")])])
-        #expect(
-            try operators(harness, .collection("c"), .limit(2), union)
-                == ["Union 3 0", " Limit 2 0", "  CollectionScan 2 0", " CollectionScan 1 0"])
+        try expectEqual(
+            operators(harness, .collection("c"), .limit(2), union),
+            ["Union 3 0", " Limit 2 0", "  CollectionScan 2 0", " CollectionScan 1 0"])
         let count = try operators(harness, .collection("c"), .aggregate([("n", .call("count"))]))
-        #expect(count == ["Aggregate 1 0", " CatalogueCount 1 0"])
+        expectEqual(count, ["Aggregate 1 0", " CatalogueCount 1 0"])
         let documents = try operators(harness, .collection("c"))
-        #expect(documents == ["CollectionScan 20 0"])
+        expectEqual(documents, ["CollectionScan 20 0"])
     }
 
     @Test
@@ -73,6 +73,6 @@ struct OperatorMeasuresTests {
             ]))
         let found = try operators(
             harness(), .collection("d"), Stage("let", [.map([("g", .field("g"))])]), .select(("n", subquery)))
-        #expect(found == ["Select 1 0", " Subqueries 1 0", "  Let 1 0", "   CollectionScan 1 0"])
+        expectEqual(found, ["Select 1 0", " Subqueries 1 0", "  Let 1 0", "   CollectionScan 1 0"])
     }
 }

@@ -30,8 +30,8 @@ struct PipelineTextTests {
 
     private func map(_ entries: String) -> String { "{\"mapValue\": {\"fields\": {\(entries)}}}" }
 
-    private func expect(_ text: String, _ stages: String...) throws {
-        #expect(try PipelineText.structuredPipeline(text) == wire(stages.joined(separator: ",")), "\(text)")
+    private func expectText(_ text: String, _ stages: String...) throws {
+        try expectEqual(PipelineText.structuredPipeline(text), wire(stages.joined(separator: ",")), "\(text)")
     }
 
     private let books = "{\"name\": \"collection\", \"args\": [{\"referenceValue\": \"/books\"}]}"
@@ -39,46 +39,47 @@ struct PipelineTextTests {
 
     @Test
     func `Conditions and arithmetic have the usual precedence`() throws {
-        try expect("collection(books)", books)
-        try expect("collection(\"books\") | limit(1)", books, stage("limit", one))
+        try expectText("collection(books)", books)
+        try expectText("collection(\"books\") | limit(1)", books, stage("limit", one))
         let sum = call("add", field("a"), call("multiply", field("b"), one))
-        try expect("collection(books) | where(a + b * 1 > 1)", books, stage("where", call("greater_than", sum, one)))
-        try expect(
+        try expectText(
+            "collection(books) | where(a + b * 1 > 1)", books, stage("where", call("greater_than", sum, one)))
+        try expectText(
             "collection(books)|where(a and not b or c == 1)", books,
             stage("where", call("or", call("and", field("a"), call("not", field("b"))), call("equal", field("c"), one)))
         )
-        try expect(
+        try expectText(
             "collection(books) | where(1 in tags)", books, stage("where", call("array_contains", field("tags"), one)))
-        try expect(
+        try expectText(
             "collection(books) | where(a - 1 == -1.5)", books,
             stage("where", call("equal", call("subtract", field("a"), one), "{\"doubleValue\": -1.5}")))
     }
 
     @Test
     func `Stages take fields, orders, groups, options and pipelines`() throws {
-        try expect(
+        try expectText(
             "collection(books) | select(a, b: upper(c.d))", books,
             stage("select", map("\"a\": \(field("a")), \"b\": \(call("upper", field("c.d")))")))
         let accumulators = map("\"n\": \(call("count"))")
-        try expect(
+        try expectText(
             "collection(books) | aggregate(n: count() by genre) | sort(n desc, genre)", books,
             stage("aggregate", accumulators, map("\"genre\": \(field("genre"))")),
             stage(
                 "sort", map("\"direction\": {\"stringValue\": \"descending\"}, \"expression\": \(field("n"))"),
                 map("\"direction\": {\"stringValue\": \"ascending\"}, \"expression\": \(field("genre"))")))
-        try expect(
+        try expectText(
             "collection(books) | unnest(tags, \"t\", index_field: \"i\")", books,
             stage(
                 "unnest", field("tags"), "{\"stringValue\": \"t\"}",
                 options: "\"index_field\": {\"stringValue\": \"i\"}"))
-        try expect(
+        try expectText(
             "collection(books) | union(collection(books) | limit(1))", books,
             stage("union", "{\"pipelineValue\": {\"stages\": [\(books), \(stage("limit", one))]}}"))
-        try expect(
+        try expectText(
             "collection(books) | let(x: 'it\\'s') | where($x == null)", books,
             stage("let", map("\"x\": {\"stringValue\": \"it's\"}")),
             stage("where", call("equal", "{\"variableReferenceValue\": \"x\"}", "{\"nullValue\": null}")))
-        try expect(
+        try expectText(
             "collection(users/ada/books) | delete()",
             "{\"name\": \"collection\", \"args\": [{\"referenceValue\": \"/users/ada/books\"}]}", stage("delete"))
     }
@@ -105,7 +106,7 @@ struct PipelineTextTests {
             do throws(RequestError) {
                 _ = try ParsedPipeline(structuredPipeline: bytes.byteSpan)
             } catch {
-                #expect(error.code == .invalidArgument, "seed \(random.seed): \(text): \(error.message)")
+                expectEqual(error.code, .invalidArgument, "seed \(random.seed): \(text): \(error.message)")
             }
         }
     }

@@ -44,14 +44,14 @@ struct AccessOperatorTests {
         ] {
             let scan = CollectionScan(Self.collection, ids: ids, direction: direction)
             let given = try rows(of: scan, over: source, paging)
-            #expect(given.ids == expected)
-            #expect(given.work.documents == 4)
-            #expect(given.documents[0].fields["n"] != nil)
+            expectEqual(given.ids, expected)
+            expectEqual(given.work.documents, 4)
+            expect(given.documents[0].fields["n"] != nil)
         }
         let all = CollectionScan(Self.collection, direction: .ascending)
-        #expect(try rows(of: all, over: source, paging).ids == Self.documents.map(\.id))
+        try expectEqual(rows(of: all, over: source, paging).ids, Self.documents.map(\.id))
         let none = CollectionScan(Array("none".utf8), direction: .ascending)
-        #expect(try rows(of: none, over: source, paging).ids.isEmpty)
+        try expect(rows(of: none, over: source, paging).ids.isEmpty)
     }
 
     @Test(arguments: Paging.all)
@@ -61,9 +61,9 @@ struct AccessOperatorTests {
         let source = try MemorySource(ids.shuffled().map { TestDocument(path: "c/\($0)", fields: ["n": 1]) })
         let sorted = ids.sorted()
         let up = CollectionScan(Self.collection, direction: .ascending)
-        #expect(try rows(of: up, over: source, paging).ids == sorted)
+        try expectEqual(rows(of: up, over: source, paging).ids, sorted)
         let down = CollectionScan(Self.collection, direction: .descending)
-        #expect(try rows(of: down, over: source, paging).ids == sorted.reversed())
+        try expectEqual(rows(of: down, over: source, paging).ids, sorted.reversed())
     }
 
     @Test(arguments: [(count: 300, length: 219), (count: 900, length: 1_400)])
@@ -78,15 +78,15 @@ struct AccessOperatorTests {
             let before = waits.readCount
             let scan = CollectionScan(Self.collection, direction: direction)
             let given = try rows(of: scan, over: source, Paging(rows: 2, budget: 50)).ids
-            #expect(given == (direction == .ascending ? sorted : sorted.reversed()))
-            #expect(waits.readCount - before < 10 * ids.count)
+            expectEqual(given, direction == .ascending ? sorted : sorted.reversed())
+            expect(waits.readCount - before < 10 * ids.count)
         }
         let range = DocumentIDRange(
             lower: DocumentIDBound(id: Array(sorted[20].utf8), isInclusive: false),
             upper: DocumentIDBound(id: Array(sorted[ids.count - 5].utf8), isInclusive: false))
         let part = CollectionScan(Self.collection, ids: range, direction: .descending)
         let expected = Array(sorted[21..<ids.count - 5].reversed())
-        #expect(try rows(of: part, over: source, Paging(rows: 7)).ids == expected)
+        try expectEqual(rows(of: part, over: source, Paging(rows: 7)).ids, expected)
     }
 
     @Test(arguments: Paging.all)
@@ -95,7 +95,7 @@ struct AccessOperatorTests {
         let paths = ids.flatMap { ["c/\($0)", "c/\($0)/s/1", "c/\($0)/s/2"] }
         let source = try MemorySource(paths.shuffled().map { TestDocument(path: $0, fields: ["n": 1]) })
         let all = SubtreeScan(.descendants(parent: [], collectionID: nil), names: .all)
-        #expect(try rows(of: all, over: source, paging).paths == paths)
+        try expectEqual(rows(of: all, over: source, paging).paths, paths)
     }
 
     @Test
@@ -117,11 +117,11 @@ struct AccessOperatorTests {
                 ids.append(String(repairingUTF8: row.path))
                 return .more
             }
-            #expect(run.scannedEntries - entries <= 10)
-            #expect(ids.count - count <= 10)
+            expect(run.scannedEntries - entries <= 10)
+            expect(ids.count - count <= 10)
         }
-        #expect(ids == documents.map(\.path).reversed())
-        #expect(run.scannedEntries == documents.count)
+        expectEqual(ids, documents.map(\.path).reversed())
+        expectEqual(run.scannedEntries, documents.count)
     }
 
     @Test(arguments: [nil, "n"], [SortDirection.ascending, .descending])
@@ -137,8 +137,8 @@ struct AccessOperatorTests {
         let parent = Array("projects/p/databases/d/documents".utf8)
         let plan = try QueryPlan(query, parent: parent.byteSpan, options: options)
         let (found, run) = try results(of: plan, over: source)
-        #expect(found == (direction == .ascending ? left : left.reversed()))
-        #expect(run.calls >= 5, "\(run.tree)")
+        expectEqual(found, direction == .ascending ? left : left.reversed())
+        expect(run.calls >= 5, "\(run.tree)")
     }
 
     @Test(arguments: Paging.all)
@@ -147,15 +147,15 @@ struct AccessOperatorTests {
         let source = try MemorySource(
             paths.shuffled().map { TestDocument(path: $0, fields: ["n": 1]) }, emptyCollections: ["a/9/x"])
         let all = SubtreeScan(.descendants(parent: [], collectionID: nil), names: .all)
-        #expect(try rows(of: all, over: source, paging).paths == paths)
+        try expectEqual(rows(of: all, over: source, paging).paths, paths)
         let group = SubtreeScan(.descendants(parent: [], collectionID: Array("x".utf8)), names: .all)
-        #expect(try rows(of: group, over: source, paging).paths == ["a/1/x/5", "a/1/x/5/x/7", "b/1/x/2", "x/1"])
+        try expectEqual(rows(of: group, over: source, paging).paths, ["a/1/x/5", "a/1/x/5/x/7", "b/1/x/2", "x/1"])
         let children = SubtreeScan(.children(parent: Array("a/1".utf8)), names: .all)
-        #expect(try rows(of: children, over: source, paging).paths == ["a/1/x/5", "a/1/y/1"])
+        try expectEqual(rows(of: children, over: source, paging).paths, ["a/1/x/5", "a/1/y/1"])
         let position = NamePosition(path: Array("a/1/x/5".utf8))
         let late = NameRange(lower: NameRange.Bound(position: position, isInclusive: false))
         let rest = SubtreeScan(.descendants(parent: [], collectionID: nil), names: late)
-        #expect(try rows(of: rest, over: source, paging).paths == Array(paths.dropFirst(2)))
+        try expectEqual(rows(of: rest, over: source, paging).paths, Array(paths.dropFirst(2)))
     }
 
     @Test(arguments: Paging.all)
@@ -163,9 +163,9 @@ struct AccessOperatorTests {
         let paths = ["c/d005", "c/none", "c/d002"]
         let lookup = PointLookup(paths.map { Array($0.utf8) }, in: .collection(path: Self.collection))
         let given = try rows(of: lookup, over: try source(), paging)
-        #expect(given.paths == ["c/d005", "c/d002"])
-        #expect(given.work.documents == 2)
-        #expect(lookup.tree.description == "PointLookup 3 of collection c")
+        expectEqual(given.paths, ["c/d005", "c/d002"])
+        expectEqual(given.work.documents, 2)
+        expectEqual(lookup.tree.description, "PointLookup 3 of collection c")
     }
 
     // MARK: Entries
@@ -201,9 +201,9 @@ struct AccessOperatorTests {
             let scan = IndexScan(
                 try index("n", in: source), intervals: intervals, direction: direction, condition: "n in [5, 9, 30]")
             let given = try rows(of: fetch(.scan(scan)), over: source, paging)
-            #expect(given.ids == (direction == .ascending ? ["d005", "d009", "d030"] : ["d030", "d009", "d005"]))
-            #expect(given.work.entries == 3)
-            #expect(given.work.documents == 3)
+            expectEqual(given.ids, direction == .ascending ? ["d005", "d009", "d030"] : ["d030", "d009", "d005"])
+            expectEqual(given.work.entries, 3)
+            expectEqual(given.work.documents, 3)
         }
     }
 
@@ -212,8 +212,8 @@ struct AccessOperatorTests {
         let source = try source()
         let scan = IndexScan(try range("third", 1, in: source), direction: .descending)
         let given = try rows(of: fetch(.scan(scan)), over: source, paging)
-        #expect(given.ids == Self.documents.filter { $0.fields["third"] == 1 }.map(\.id).reversed())
-        #expect(given.work.entries == 20)
+        expectEqual(given.ids, Self.documents.filter { $0.fields["third"] == 1 }.map(\.id).reversed())
+        expectEqual(given.work.entries, 20)
     }
 
     @Test(arguments: Paging.all)
@@ -237,7 +237,7 @@ struct AccessOperatorTests {
             var expected = ["a"] + values.sorted() + ["z"]
             if direction == .descending { expected.reverse() }
             let given = try rows(of: fetch, over: source, paging)
-            #expect(given.documents.map { $0.fields["s"] } == expected.map { .string($0) })
+            expectEqual(given.documents.map { $0.fields["s"] }, expected.map { .string($0) })
         }
     }
 
@@ -257,9 +257,9 @@ struct AccessOperatorTests {
                 return inPage < paging.rows ? .more : .full
             }
         }
-        #expect(count == 20)
-        #expect((work.documents, work.entries) == (0, 20))
-        #expect(fetch.tree.description == "IndexOnly\n└─ IndexScan (third ASC, __name__ ASC): third == 1")
+        expectEqual(count, 20)
+        expect((work.documents, work.entries) == (0, 20))
+        expectEqual(fetch.tree.description, "IndexOnly\n└─ IndexScan (third ASC, __name__ ASC): third == 1")
     }
 
     @Test(arguments: 1...6 as ClosedRange<UInt64>)
@@ -286,7 +286,7 @@ struct AccessOperatorTests {
             if direction == .descending { expected.reverse() }
             let paging = generator.pick(Paging.all)
             let given = try rows(of: fetch(.union(union)), over: source, paging)
-            #expect(given.ids == expected, "seed \(seed), round \(round), \(paging): \(members), \(direction)")
+            expectEqual(given.ids, expected, "seed \(seed), round \(round), \(paging): \(members), \(direction)")
         }
     }
 
@@ -300,8 +300,8 @@ struct AccessOperatorTests {
         let source = try MemorySource(documents, isIndexed: true)
         let merge = ZigzagMerge(ranges: [try range("low", 1, in: source), try range("high", 1, in: source)])
         let given = try rows(of: fetch(.union(Union([merge], direction: .ascending))), over: source)
-        #expect(given.ids == ["d399"])
-        #expect(given.work.entries < 40, "the halves are skipped, not read")
+        expectEqual(given.ids, ["d399"])
+        expect(given.work.entries < 40, "the halves are skipped, not read")
         // Fields that alternate agree nowhere: every entry is looked at, a few in each step.
         let odd = numbered(400) { ["x": .integer($0 % 2), "y": .integer(($0 + 1) % 2)] }
         let alternating = try MemorySource(odd, isIndexed: true)
@@ -311,10 +311,10 @@ struct AccessOperatorTests {
         while !fetch.isFinished {
             var work = StepWork(budget: 20)
             try fetch.next(from: alternating, &work) { _ in .more }
-            #expect(work.entries <= 20 + 2 * 256, "a step reads its budget and no more than a batch of each range")
+            expect(work.entries <= 20 + 2 * 256, "a step reads its budget and no more than a batch of each range")
             steps += 1
         }
-        #expect(steps > 10)
+        expect(steps > 10)
     }
 
     @Test(arguments: Paging.all)
@@ -324,9 +324,9 @@ struct AccessOperatorTests {
         for command in ["query c", "where n < 10 or fifth > 3"] { try script.read(command) }
         let plan = try plan(script.query)
         let access = try #require(try AccessPlanner.choose(plan, source))
-        #expect(access.parts.count == 2)
+        expectEqual(access.parts.count, 2)
         let given = try rows(of: access.operators(of: plan), over: source, paging)
         let expected = Self.documents.enumerated().filter { $0.offset < 10 || $0.offset % 5 > 3 }.map(\.element.id)
-        #expect(given.ids.sorted() == expected)
+        expectEqual(given.ids.sorted(), expected)
     }
 }

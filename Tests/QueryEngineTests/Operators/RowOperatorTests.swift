@@ -25,20 +25,20 @@ struct RowOperatorTests {
         let plan = try plan("where half == 1 and n > 30")
         let filter = RowFilter(ArrayRows(Self.documents), plan.matcher, comparesCursors: false)
         let given = try rows(of: filter, over: try MemorySource([]), paging)
-        #expect(given.ids == ["d031", "d033", "d035", "d037", "d039"])
-        #expect(given.work.documents == 40)
-        #expect(filter.tree.description == "Filter half == 1 AND n > 30\n└─ Rows")
+        expectEqual(given.ids, ["d031", "d033", "d035", "d037", "d039"])
+        expectEqual(given.work.documents, 40)
+        expectEqual(filter.tree.description, "Filter half == 1 AND n > 30\n└─ Rows")
     }
 
     @Test(arguments: Paging.all)
     func `RowFilter without a condition passes rows on, and compares cursors on request`(paging: Paging) throws {
         let all = RowFilter(ArrayRows(Self.documents), nil, comparesCursors: false)
-        #expect(try rows(of: all, over: try MemorySource([]), paging).ids == Self.documents.map(\.id))
-        #expect(all.tree.description == "Rows")
+        try expectEqual(rows(of: all, over: try MemorySource([]), paging).ids, Self.documents.map(\.id))
+        expectEqual(all.tree.description, "Rows")
         let plan = try plan("order n", "start-at 37")
         for (compares, count) in [(true, 3), (false, 40)] {
             let filter = RowFilter(ArrayRows(Self.documents), plan.matcher, comparesCursors: compares)
-            #expect(try rows(of: filter, over: try MemorySource([]), paging).documents.count == count)
+            try expectEqual(rows(of: filter, over: try MemorySource([]), paging).documents.count, count)
         }
     }
 
@@ -49,13 +49,14 @@ struct RowOperatorTests {
         for (offset, count, expected) in cases {
             let limit = Limit(ArrayRows(Self.documents), offset: offset, limit: count, orders: nil)
             let given = try rows(of: limit, over: source, paging)
-            #expect(given.ids == Self.documents[expected].map(\.id))
-            #expect(given.work.documents <= offset + count, "nothing is read after the last row")
+            expectEqual(given.ids, Self.documents[expected].map(\.id))
+            expect(given.work.documents <= offset + count, "nothing is read after the last row")
         }
         let unlimited = Limit(ArrayRows(Self.documents), offset: 1, limit: nil, orders: nil)
-        #expect(try rows(of: unlimited, over: source, paging).documents.count == 39)
-        #expect(unlimited.tree.description == "Offset 1\n└─ Rows")
-        #expect(Limit(ArrayRows([]), offset: 2, limit: 3, orders: nil).tree.description == "Limit 3, offset 2\n└─ Rows")
+        try expectEqual(rows(of: unlimited, over: source, paging).documents.count, 39)
+        expectEqual(unlimited.tree.description, "Offset 1\n└─ Rows")
+        expectEqual(
+            Limit(ArrayRows([]), offset: 2, limit: 3, orders: nil).tree.description, "Limit 3, offset 2\n└─ Rows")
     }
 
     @Test
@@ -64,9 +65,9 @@ struct RowOperatorTests {
         var work = StepWork(budget: 5)
         let source = try MemorySource([])
         try limit.next(from: source, &work) { _ in .more }
-        #expect((limit.skipped, limit.returned, limit.wanted) == (3, 2, 3))
+        expect((limit.skipped, limit.returned, limit.wanted) == (3, 2, 3))
         let continued = Limit(ArrayRows(Self.documents), continuing: limit)
-        #expect(try rows(of: continued, over: source).ids == ["d000", "d001", "d002"])
+        try expectEqual(rows(of: continued, over: source).ids, ["d000", "d001", "d002"])
     }
 
     @Test(arguments: Paging.all)
@@ -74,8 +75,8 @@ struct RowOperatorTests {
         let selection = FieldSelection([try FieldPath("n"), try FieldPath("missing")])
         let project = Project(ArrayRows(Array(Self.documents.prefix(3))), selection)
         let given = try rows(of: project, over: try MemorySource([]), paging)
-        #expect(given.documents.map(\.fields) == [["n": 0], ["n": 1], ["n": 2]])
-        #expect(project.tree.description == "Project missing, n\n└─ Rows")
+        expectEqual(given.documents.map(\.fields), [["n": 0], ["n": 1], ["n": 2]])
+        expectEqual(project.tree.description, "Project missing, n\n└─ Rows")
     }
 
     @Test(arguments: Paging.all)
@@ -92,16 +93,16 @@ struct RowOperatorTests {
                 let sort = Sort(
                     ArrayRows(Self.documents), by: .orders(orders), wanted: wanted, keeping: nil, bytesMax: bytes)
                 let given = try rows(of: sort, over: source, paging)
-                #expect(given.ids == sorted.prefix(wanted).map(\.id))
+                expectEqual(given.ids, sorted.prefix(wanted).map(\.id))
                 // One pass, unless the rows wanted do not fit.
-                if bytes == 1 << 20 { #expect(given.work.documents == 40) }
-                if bytes == 1 { #expect(given.work.documents == 40 * min(wanted, 40)) }
+                if bytes == 1 << 20 { expectEqual(given.work.documents, 40) }
+                if bytes == 1 { expectEqual(given.work.documents, 40 * min(wanted, 40)) }
             }
         }
         let late = Sort(
             ArrayRows(Self.documents), by: .orders(orders), wanted: .max, keeping: nil, bytesMax: 1_000,
             after: sortKey(of: sorted[9], orders))
-        #expect(try rows(of: late, over: source, paging).ids == sorted.dropFirst(10).map(\.id))
+        try expectEqual(rows(of: late, over: source, paging).ids, sorted.dropFirst(10).map(\.id))
     }
 
     private func sortKey(of document: TestDocument, _ orders: [Order]) -> [UInt8] {
@@ -119,9 +120,9 @@ struct RowOperatorTests {
             ArrayRows([TestDocument(path: "c/x", fields: ["m": 1])] + Self.documents.prefix(2)), by: .orders(order),
             wanted: .max, keeping: FieldSelection([try FieldPath("half")]), bytesMax: 1 << 20)
         let given = try rows(of: sort, over: try MemorySource([]))
-        #expect(given.ids == ["d001", "d000"])
-        #expect(given.documents.map(\.fields) == [["half": 1], ["half": 0]])
-        #expect(sort.tree.description == "Sort by (n DESC)\n└─ Rows")
+        expectEqual(given.ids, ["d001", "d000"])
+        expectEqual(given.documents.map(\.fields), [["half": 1], ["half": 0]])
+        expectEqual(sort.tree.description, "Sort by (n DESC)\n└─ Rows")
     }
 
     @Test(arguments: Paging.all)
@@ -133,7 +134,7 @@ struct RowOperatorTests {
         let sort = Sort(
             ArrayRows(documents), by: .nearest(search), wanted: search.limit, keeping: nil, bytesMax: 1 << 20)
         let given = try rows(of: sort, over: try MemorySource([]), paging)
-        #expect(given.ids == ["d007", "d008", "d006"])
-        #expect(given.documents[0].fields["distance"] == .double(0.25))
+        expectEqual(given.ids, ["d007", "d008", "d006"])
+        expectEqual(given.documents[0].fields["distance"], .double(0.25))
     }
 }

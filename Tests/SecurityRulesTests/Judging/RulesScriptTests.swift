@@ -2,6 +2,7 @@
 
 import Foundation
 import SecurityRules
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
@@ -15,19 +16,19 @@ struct RulesScriptTests {
     }()
 
     @Test
-    func `There are scripts`() { #expect(Self.scripts.count >= 3) }
+    func `There are scripts`() { expect(Self.scripts.count >= 3) }
 
     @Test(arguments: scripts)
     func `Every case of a script is decided as it says`(script: URL) throws {
         let file = try RulesTestFile(try String(contentsOf: script, encoding: .utf8))
         let ruleset = try Ruleset(try #require(file.rules))
-        #expect(ruleset.warnings.isEmpty || script.lastPathComponent == "versions.txt")
+        expect(ruleset.warnings.isEmpty || script.lastPathComponent == "versions.txt")
         for test in file.cases {
             let verdict = test.verdict(by: ruleset)
-            #expect(
-                verdict.isAllowed == test.isAllowed,
+            expectEqual(
+                verdict.isAllowed, test.isAllowed,
                 "line \(test.line): \(test.text)\n\(ruleset.explanation(of: verdict).joined(separator: "\n"))")
-            #expect(verdict.decision != .needs([]))
+            expect(verdict.decision != .needs([]))
         }
     }
 
@@ -37,6 +38,6 @@ struct RulesScriptTests {
     ])
     func `A line that cannot be read is named`(text: String, line: Int) {
         let error = #expect(throws: RulesTestError.self) { try RulesTestFile(text) }
-        #expect(error?.line == line)
+        expectEqual(error?.line, line)
     }
 }

@@ -1,6 +1,7 @@
 // The grammar, and messages for texts that break it.
 
 import Glibc
+import TestSupport
 import Testing
 
 @testable import SecurityRules
@@ -39,7 +40,7 @@ struct ParserTests {
         "match /a/{b} { allow read: if 1 - -1 == -(-a.b) && !!true; }",
     ])
     func `Valid declarations`(text: String) {
-        #expect(error(Self.inBody(text)) == nil)
+        expectNil(error(Self.inBody(text)))
     }
 
     @Test(arguments: [
@@ -76,7 +77,7 @@ struct ParserTests {
     ])
     func `Invalid declarations`(text: String, message: String) throws {
         let diagnostic = try #require(error(Self.inBody(text)))
-        #expect(diagnostic.message.contains(message))
+        expect(diagnostic.message.contains(message))
     }
 
     @Test(arguments: [
@@ -90,7 +91,7 @@ struct ParserTests {
     ])
     func `Whole texts`(text: String, message: String) throws {
         let diagnostic = try #require(error(text))
-        #expect(diagnostic.message.contains(message))
+        expect(diagnostic.message.contains(message))
     }
 
     @Test
@@ -98,12 +99,12 @@ struct ParserTests {
         let text = "rules_version = '2';\nservice cloud.firestore {\n\tmatch /ä { allow read: if 4/2 == 2; }\n}"
         let diagnostic = try #require(error("// é\n" + text))
         let shown = diagnostic.rendered(in: SourceText("// é\n" + text), file: "f.rules")
-        #expect(shown.hasPrefix("f.rules:4:8: error: "))
+        expect(shown.hasPrefix("f.rules:4:8: error: "))
         let plain = try #require(error(text.replacing("ä", with: "a")))
         let lines = plain.rendered(in: SourceText(text.replacing("ä", with: "a")), file: "f").split(separator: "\n")
-        #expect(lines[0].hasPrefix("f:3:29: error: Unexpected '/2'"))
-        #expect(lines[2] == "    \t" + String(repeating: " ", count: 27) + "^~")
-        #expect(lines[3].contains("Write a space after '/'"))
+        expect(lines[0].hasPrefix("f:3:29: error: Unexpected '/2'"))
+        expectEqual(lines[2], "    \t" + String(repeating: " ", count: 27) + "^~")
+        expect(lines[3].contains("Write a space after '/'"))
     }
 
     @Test
@@ -111,36 +112,36 @@ struct ParserTests {
         func nested(_ count: Int) -> String {
             rules(String(repeating: "(", count: count) + "true" + String(repeating: ")", count: count))
         }
-        #expect(error(nested(98)) == nil)
-        #expect(error(nested(99))?.message.contains("too complex") == true)
-        #expect(error(nested(100_000))?.message.contains("too complex") == true)
-        #expect(error(rules(String(repeating: "!", count: 100_000) + "true")) != nil)
-        #expect(
-            error(rules(String(repeating: "true && ", count: 20_000) + "true"))?.message.contains("complex") == true)
-        #expect(error(rules("true") + String(repeating: " ", count: 256 << 10))?.message.contains("bytes") == true)
+        expectNil(error(nested(98)))
+        expectEqual(error(nested(99))?.message.contains("too complex"), true)
+        expectEqual(error(nested(100_000))?.message.contains("too complex"), true)
+        expect(error(rules(String(repeating: "!", count: 100_000) + "true")) != nil)
+        expectEqual(
+            error(rules(String(repeating: "true && ", count: 20_000) + "true"))?.message.contains("complex"), true)
+        expectEqual(error(rules("true") + String(repeating: " ", count: 256 << 10))?.message.contains("bytes"), true)
         let chain = (0..<5_000).map { "function f\($0)() { return f\($0 + 1)(); }" }.joined()
-        #expect(error(rules("f0()", functions: chain))?.message.contains("call depth") == true)
+        expectEqual(error(rules("f0()", functions: chain))?.message.contains("call depth"), true)
         func calls(_ count: Int) -> String {
             let functions = (1..<count).map { "function f\($0)() { return f\($0 - 1)(); }" }
             return rules(
                 "f\(count - 1)()", functions: "function f0() { return true; }" + functions.joined())
         }
-        #expect(error(calls(21)) == nil)
-        #expect(error(calls(22))?.message.contains("call depth") == true)
+        expectNil(error(calls(21)))
+        expectEqual(error(calls(22))?.message.contains("call depth"), true)
         let lets = { (count: Int) in
             let variables = (0..<count).map { "let a\($0) = 1;" }.joined()
             return rules("f()", functions: "function f() { \(variables) return true; }")
         }
-        #expect(error(lets(11)) == nil)
-        #expect(error(lets(12)) != nil)
+        expectNil(error(lets(11)))
+        expect(error(lets(12)) != nil)
         let deep = { (count: Int) in
             "service cloud.firestore { " + (0..<count).map { "match /a\($0) { " }.joined() + "allow read; "
                 + String(repeating: "}", count: count + 1)
         }
-        #expect(error(deep(RulesLimits.matchDepth)) == nil)
-        #expect(error(deep(RulesLimits.matchDepth + 1)) != nil)
+        expectNil(error(deep(RulesLimits.matchDepth)))
+        expect(error(deep(RulesLimits.matchDepth + 1)) != nil)
         let wildcards = (0..<21).map { "/{w\($0)}" }.joined()
-        #expect(error(Self.inBody("match \(wildcards) { allow read; }"))?.message.contains("wildcards") == true)
+        expectEqual(error(Self.inBody("match \(wildcards) { allow read; }"))?.message.contains("wildcards"), true)
     }
 
     /// An event loop compiles the rules that arrive over the network. Compiled within each other, the functions with
@@ -158,9 +159,9 @@ struct ParserTests {
         let last = "function f20() { return true; }"
         let deepest = try #require(
             (1...98).last { error(rules("f19()", functions: last + function(19, $0))) == nil })
-        #expect(deepest >= 20)
+        expect(deepest >= 20)
         let text = rules("f0()", functions: last + (0..<20).map { function($0, deepest) }.joined())
-        #expect(try message(text, stackBytes: 4 << 20) == nil)
+        try expectNil(message(text, stackBytes: 4 << 20))
     }
 
     /// Each level of brackets has an operator of each precedence, the right operand of the one before.
@@ -168,7 +169,7 @@ struct ParserTests {
     func `Operators within brackets count as levels, so that they take little of the stack`() throws {
         let level = "1 || 1 && 1 in 1 == 1 < 1 + 1 * ("
         let text = rules(String(repeating: level, count: 3_000) + "1" + String(repeating: ")", count: 3_000))
-        #expect(try message(text, stackBytes: 2 << 20)?.contains("too complex") == true)
+        try expectEqual(message(text, stackBytes: 2 << 20)?.contains("too complex"), true)
     }
 
     /// The message of the first error, found on a thread with a stack of this size.
@@ -204,10 +205,10 @@ struct ParserTests {
     @Test
     func `Comments that do not end are segments of paths`() throws {
         let many = String(repeating: "/*a", count: 80_000)
-        #expect(Self.inBody("match \(many) { allow read; }").utf8.count < RulesLimits.sourceBytes)
-        #expect(error(Self.inBody("match \(many) { allow read; }")) == nil)
-        #expect(error(Self.inBody("match \(many) { allow read; } /* the end */")) != nil)
-        #expect(error(Self.inBody("/* one /* two */ match /a/{b} { allow read; } /**/")) == nil)
+        expect(Self.inBody("match \(many) { allow read; }").utf8.count < RulesLimits.sourceBytes)
+        expectNil(error(Self.inBody("match \(many) { allow read; }")))
+        expect(error(Self.inBody("match \(many) { allow read; } /* the end */")) != nil)
+        expectNil(error(Self.inBody("/* one /* two */ match /a/{b} { allow read; } /**/")))
     }
 
     @Test
@@ -221,13 +222,13 @@ struct ParserTests {
             "Invalid function name: nothing.", "Invalid function name: math.none.",
             "Incorrect number of arguments supplied to function: math.abs.",
         ]
-        #expect(Set(ruleset.warnings.map(\.message)) == Set(expected))
-        #expect(!ruleset.judge(request()).isAllowed)
+        expectEqual(Set(ruleset.warnings.map(\.message)), Set(expected))
+        expect(!ruleset.judge(request()).isAllowed)
     }
     @Test
     func `An error is reported, however many warnings are before it`() {
         let unknown = String(repeating: "allow read: if unknown; ", count: RulesLimits.diagnostics + 10)
         let found = error(Self.inBody("match /a/{b} { \(unknown) match /c/{x}/{x} { allow read; } }"))
-        #expect(found?.message == "Variable x already exists in the path.")
+        expectEqual(found?.message, "Variable x already exists in the path.")
     }
 }

@@ -2,6 +2,7 @@
 
 import Basics
 import ConnectionTestSupport
+import TestSupport
 import Testing
 
 @testable import Calls
@@ -16,13 +17,13 @@ import Testing
         let connection = live.connect()
         let promise = Promise<Reply>()
         let call = connection.unary(.commit, []) { outcome, _ in promise.fulfil(Reply(outcome: outcome)) }
-        #expect(live.record.reaches { $0.pending.count == 1 })
+        expect(live.record.reaches { $0.pending.count == 1 })
         let pending = live.record.state.withLock { $0.pending[0] }
         call.cancel()
-        #expect(promise.wait()?.outcome.code == .cancelled)
-        #expect(live.record.reaches { $0.cancelled == [.client] })
+        expectEqual(promise.wait()?.outcome.code, .cancelled)
+        expect(live.record.reaches { $0.cancelled == [.client] })
         pending.loop.execute { pending.respond { $0.append([1]) } }
-        #expect(connection.callAndWait(.getDocument, [5])?.bytes == [5])
+        expectEqual(connection.callAndWait(.getDocument, [5])?.bytes, [5])
     }
 
     @Test func `A cancelled stream stops its source`() throws {
@@ -30,11 +31,11 @@ import Testing
         defer { live.stop() }
         let collector = Collector()
         let call = live.connect().stream(.runQuery, littleEndianBytes(1_000_000, 10_000), handler: collector)
-        #expect(collector.waitForMessages(3))
+        expect(collector.waitForMessages(3))
         call.cancel()
-        #expect(collector.waitForEnd()?.code == .cancelled)
-        #expect(live.record.reaches { $0.sourcesCancelled == 1 })
-        #expect(live.record.state.withLock { $0.messagesProduced } < 1_000_000)
+        expectEqual(collector.waitForEnd()?.code, .cancelled)
+        expect(live.record.reaches { $0.sourcesCancelled == 1 })
+        expect(live.record.state.withLock { $0.messagesProduced } < 1_000_000)
     }
 
     @Test func `A held stream stops within its window and continues when released`() throws {
@@ -46,17 +47,17 @@ import Testing
         let collector = Collector()
         let call = connection.stream(.runQuery, littleEndianBytes(1_000, 10_000), handler: collector)
         call.pauseMessages()
-        #expect(collector.waitForMessages(5))
+        expect(collector.waitForMessages(5))
         // The loop holds the stream before it makes the next call; until then windows may have been opened.
-        #expect(connection.callAndWait(.getDocument, [1])?.outcome == .ok)
+        expectEqual(connection.callAndWait(.getDocument, [1])?.outcome, .ok)
         let held = collector.messages.count
         // From then on no more comes than one window of five messages, however long one waits.
-        for _ in 0..<20 { #expect(connection.callAndWait(.getDocument, [1])?.outcome == .ok) }
-        #expect(collector.messages.count <= held + 6)
-        #expect(collector.messages.count < 1_000)
+        for _ in 0..<20 { expectEqual(connection.callAndWait(.getDocument, [1])?.outcome, .ok) }
+        expect(collector.messages.count <= held + 6)
+        expect(collector.messages.count < 1_000)
         call.resumeMessages()
-        #expect(collector.waitForEnd() == .ok)
-        #expect(collector.messages.count == 1_000)
+        expectEqual(collector.waitForEnd(), .ok)
+        expectEqual(collector.messages.count, 1_000)
     }
 
     @Test func `When a connection is lost its calls fail, and whether they were carried out is unknown`() throws {
@@ -65,10 +66,10 @@ import Testing
         let connection = live.connect()
         let promise = Promise<Reply>()
         connection.unary(.commit, []) { outcome, _ in promise.fulfil(Reply(outcome: outcome)) }
-        #expect(live.record.reaches { $0.pending.count == 1 })
+        expect(live.record.reaches { $0.pending.count == 1 })
         live.group.stop()
-        #expect(promise.wait()?.outcome.code == .unavailable)
-        #expect(promise.wait()?.outcome.isUnprocessed == false)
+        expectEqual(promise.wait()?.outcome.code, .unavailable)
+        expectEqual(promise.wait()?.outcome.isUnprocessed, false)
     }
 
     @Test func `A server that is not there fails calls as not processed`() throws {
@@ -79,8 +80,8 @@ import Testing
         defer { loops.stop() }
         let connection = ClientConnection.connect(to: "127.0.0.1", port: port, on: loops.loops[0])
         let reply = connection.callAndWait(.getDocument, [])
-        #expect(reply?.outcome.code == .unavailable)
-        #expect(reply?.outcome.isUnprocessed == true)
+        expectEqual(reply?.outcome.code, .unavailable)
+        expectEqual(reply?.outcome.isUnprocessed, true)
     }
 
     @Test func `A host that does not exist fails calls with its name`() {
@@ -88,8 +89,8 @@ import Testing
         defer { loops.stop() }
         let connection = ClientConnection.connect(to: "no-such-host.invalid", port: 1, on: loops.loops[0])
         let reply = connection.callAndWait(.getDocument, [])
-        #expect(reply?.outcome.code == .unavailable)
-        #expect(reply?.outcome.message.contains("no-such-host.invalid") == true)
+        expectEqual(reply?.outcome.code, .unavailable)
+        expectEqual(reply?.outcome.message.contains("no-such-host.invalid"), true)
     }
 
     @Test func `A drain lets open calls finish, refuses new ones, and ends`() throws {
@@ -101,17 +102,17 @@ import Testing
         }
         let promise = Promise<Reply>()
         connection.unary(.commit, []) { promise.fulfil(Reply(outcome: $0, bytes: [UInt8](copying: $1))) }
-        #expect(live.record.reaches { $0.pending.count == 1 })
+        expect(live.record.reaches { $0.pending.count == 1 })
         let drained = Promise<Bool>()
         live.server.drain(graceMilliseconds: 60_000) { drained.fulfil(true) }
-        #expect(goingAway.wait() == true)
+        expectEqual(goingAway.wait(), true)
         let refused = connection.callAndWait(.getDocument, [])
-        #expect(refused?.outcome.code == .unavailable)
-        #expect(refused?.outcome.isUnprocessed == true)
+        expectEqual(refused?.outcome.code, .unavailable)
+        expectEqual(refused?.outcome.isUnprocessed, true)
         let call = live.record.state.withLock { $0.pending[0] }
         call.loop.execute { call.respond { $0.append([7]) } }
-        #expect(promise.wait() == Reply(outcome: .ok, bytes: [7]))
-        #expect(drained.wait() == true)
+        expectEqual(promise.wait(), Reply(outcome: .ok, bytes: [7]))
+        expectEqual(drained.wait(), true)
     }
 
     @Test func `A drain gives up calls that do not finish in time`() throws {
@@ -119,10 +120,10 @@ import Testing
         defer { live.stop() }
         let promise = Promise<Reply>()
         live.connect().unary(.commit, []) { outcome, _ in promise.fulfil(Reply(outcome: outcome)) }
-        #expect(live.record.reaches { $0.pending.count == 1 })
+        expect(live.record.reaches { $0.pending.count == 1 })
         live.drain(graceMilliseconds: 20)
-        #expect(promise.wait()?.outcome == CallOutcome(.unavailable, "the server is shutting down"))
-        #expect(live.record.state.withLock { $0.cancelled } == [.connectionClosed])
+        expectEqual(promise.wait()?.outcome, CallOutcome(.unavailable, "the server is shutting down"))
+        expectEqual(live.record.state.withLock { $0.cancelled }, [.connectionClosed])
     }
 
     @Test func `A drained client finishes what it began and closes`() throws {
@@ -135,18 +136,18 @@ import Testing
         let promise = Promise<Reply>()
         connection.unary(.getDocument, [3]) { promise.fulfil(Reply(outcome: $0, bytes: [UInt8](copying: $1))) }
         connection.drain()
-        #expect(promise.wait() == Reply(outcome: .ok, bytes: [3]))
-        #expect(closed.wait() == .finished)
+        expectEqual(promise.wait(), Reply(outcome: .ok, bytes: [3]))
+        expectEqual(closed.wait(), .finished)
     }
 
     @Test func `A PING gets its acknowledgement`() throws {
         let live = try LiveServer()
         defer { live.stop() }
         let connection = live.connect()
-        #expect(connection.callAndWait(.getDocument, [])?.outcome == .ok)
+        expectEqual(connection.callAndWait(.getDocument, [])?.outcome, .ok)
         let promise = Promise<Bool>()
         connection.ping { promise.fulfil($0) }
-        #expect(promise.wait() == true)
+        expectEqual(promise.wait(), true)
     }
 
     @Test(arguments: [Acceptance.everyLoop, .handedOver])
@@ -155,10 +156,10 @@ import Testing
         defer { live.stop() }
         let connections = (0..<12).map { _ in live.connect() }
         for (number, connection) in connections.enumerated() {
-            #expect(connection.callAndWait(.getDocument, [UInt8(number)])?.bytes == [UInt8(number)])
+            expectEqual(connection.callAndWait(.getDocument, [UInt8(number)])?.bytes, [UInt8(number)])
         }
-        #expect(live.statistics().connectionsOpen == 12)
-        #expect(live.statistics().calls == 12)
+        expectEqual(live.statistics().connectionsOpen, 12)
+        expectEqual(live.statistics().calls, 12)
     }
 
     @Test func `Hundreds of calls completed from another thread all arrive`() throws {
@@ -174,12 +175,12 @@ import Testing
                 if left.messages.count == count { replies.fulfil(count) }
             }
         }
-        #expect(live.record.reaches { $0.pending.count == count })
+        expect(live.record.reaches { $0.pending.count == count })
         for (number, call) in live.record.state.withLock({ $0.pending }).enumerated() {
             call.loop.execute { call.respond { $0.append(littleEndianBytes(UInt32(number))) } }
         }
-        #expect(replies.wait() == count)
-        #expect(Set(left.messages) == Set((0..<count).map { littleEndianBytes(UInt32($0)) }))
+        expectEqual(replies.wait(), count)
+        expectEqual(Set(left.messages), Set((0..<count).map { littleEndianBytes(UInt32($0)) }))
     }
 }
 

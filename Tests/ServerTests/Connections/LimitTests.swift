@@ -17,12 +17,12 @@ import Testing
         let live = try LiveServer { $0.connectionsMax = 1 }
         defer { live.stop() }
         let first = live.connect()
-        #expect(first.callAndWait(.getDocument, [1])?.outcome == .ok)
+        expectEqual(first.callAndWait(.getDocument, [1])?.outcome, .ok)
         let second = live.connect().callAndWait(.getDocument, [1])
-        #expect(second?.outcome.code == .unavailable)
-        #expect(second?.outcome.isUnprocessed == true)
-        #expect(second?.outcome.message.contains("more than 1 connections") == true)
-        #expect(first.callAndWait(.getDocument, [2])?.bytes == [2])
+        expectEqual(second?.outcome.code, .unavailable)
+        expectEqual(second?.outcome.isUnprocessed, true)
+        expectEqual(second?.outcome.message.contains("more than 1 connections"), true)
+        expectEqual(first.callAndWait(.getDocument, [2])?.bytes, [2])
     }
 
     @Test func `A call beyond the limit waits in the client, and is refused when a client does not wait`() throws {
@@ -33,25 +33,25 @@ import Testing
         raw.send(
             .hello, .request(.commit, stream: 1), .request(.commit, stream: 2), .request(.commit, stream: 3),
             TestFrame(.goAway))
-        #expect(live.record.reaches { $0.pending.count == 2 })
+        expect(live.record.reaches { $0.pending.count == 2 })
         for call in live.record.state.withLock({ $0.pending }) { call.loop.execute { call.respond { _ in } } }
         let frames = raw.receiveFrames()
         let refusal = frames.first { $0.isKind(.status) }
-        #expect(refusal?.stream == 3)
-        #expect(refusal?.code == UInt16(StatusCode.resourceExhausted.rawValue))
-        #expect(refusal?.text.contains("more than 2 calls") == true)
-        #expect(frames.filter { $0.isKind(.message) }.map(\.stream).sorted() == [1, 2])
+        expectEqual(refusal?.stream, 3)
+        expectEqual(refusal?.code, UInt16(StatusCode.resourceExhausted.rawValue))
+        expectEqual(refusal?.text.contains("more than 2 calls"), true)
+        expectEqual(frames.filter { $0.isKind(.message) }.map(\.stream).sorted(), [1, 2])
     }
 
     @Test func `A message above the limit is refused and the connection stays usable`() throws {
         let live = try LiveServer { $0.messageBytesMax = 100_000 }
         defer { live.stop() }
         let connection = live.connect()
-        #expect(connection.callAndWait(.getDocument, [1])?.outcome == .ok)
+        expectEqual(connection.callAndWait(.getDocument, [1])?.outcome, .ok)
         let large = connection.callAndWait(.getDocument, [UInt8](repeating: 0, count: 100_001))
-        #expect(large?.outcome.code == .invalidArgument)
+        expectEqual(large?.outcome.code, .invalidArgument)
         let fitting = [UInt8](repeating: 3, count: 100_000)
-        #expect(connection.callAndWait(.getDocument, fitting)?.bytes == fitting)
+        expectEqual(connection.callAndWait(.getDocument, fitting)?.bytes, fitting)
     }
 
     @Test func `A reply above the client's limit ends its call and no other`() throws {
@@ -61,19 +61,19 @@ import Testing
         configuration.messageBytesMax = 50_000
         let connection = live.connect(configuration)
         let reply = connection.callAndWait(.deleteDocument, littleEndianBytes(50_001))
-        #expect(reply?.outcome.code == .resourceExhausted)
-        #expect(connection.callAndWait(.deleteDocument, littleEndianBytes(50_000))?.bytes.count == 50_000)
+        expectEqual(reply?.outcome.code, .resourceExhausted)
+        expectEqual(connection.callAndWait(.deleteDocument, littleEndianBytes(50_000))?.bytes.count, 50_000)
     }
 
     @Test func `A client that says nothing is dropped`() throws {
         let live = try LiveServer { $0.headerMilliseconds = 50 }
         defer { live.stop() }
-        #expect(RawClient(port: live.server.port).receiveAll() == [])
+        expectEqual(RawClient(port: live.server.port).receiveAll(), [])
         let greeting = RawClient(port: live.server.port)
         greeting.send(Preface.hearth)
         let frames = greeting.receiveFrames()
-        #expect(frames.last?.isKind(.goAway) == true)
-        #expect(frames.last?.code == UInt16(StatusCode.deadlineExceeded.rawValue))
+        expectEqual(frames.last?.isKind(.goAway), true)
+        expectEqual(frames.last?.code, UInt16(StatusCode.deadlineExceeded.rawValue))
     }
 
     @Test func `A frame that does not end is not waited for`() throws {
@@ -84,8 +84,8 @@ import Testing
         raw.send(.hello)
         raw.send(Array(TestFrame.request(.getDocument, stream: 1, [1, 2, 3]).bytes.dropLast()))
         let last = raw.receiveFrames().last
-        #expect(last?.isKind(.goAway) == true)
-        #expect(last?.text.contains("did not arrive completely") == true)
+        expectEqual(last?.isKind(.goAway), true)
+        expectEqual(last?.text.contains("did not arrive completely"), true)
     }
 
     @Test func `A message in parts that stalls ends its call, and no other one`() throws {
@@ -100,13 +100,13 @@ import Testing
             try #require(!bytes.isEmpty, "the server has closed the connection")
             frames += TestFrame.all(in: bytes)
         }
-        #expect(frames.last?.stream == 1 && frames.last?.code == UInt16(StatusCode.deadlineExceeded.rawValue))
+        expect(frames.last?.stream == 1 && frames.last?.code == UInt16(StatusCode.deadlineExceeded.rawValue))
         // Late parts are ignored, and another call gets its reply.
         raw.send(
             TestFrame(.message, .endStream, stream: 1, [4]), .request(.getDocument, stream: 2, [5]),
             TestFrame(.goAway))
         let rest = raw.receiveFrames()
-        #expect(rest.map(\.stream) == [2] && rest.first?.payload == [5], "\(rest)")
+        expect(rest.map(\.stream) == [2] && rest.first?.payload == [5], "\(rest)")
     }
 
     @Test func `Frames of another kind do not prolong the time of a message in parts`() throws {
@@ -125,7 +125,7 @@ import Testing
                 frames += TestFrame.all(in: raw.receive())
             }
             let last = frames.last { $0.isKind(.status) }
-            #expect(last?.code == UInt16(StatusCode.deadlineExceeded.rawValue))
+            expectEqual(last?.code, UInt16(StatusCode.deadlineExceeded.rawValue))
         }
     }
 
@@ -147,11 +147,11 @@ import Testing
             second.send(Preface.hearth)
             second.send(.hello, .request(.commit, .more, stream: 1, [UInt8](repeating: 0, count: 60_000)))
             let last = second.receiveFrames().last
-            #expect(last?.isKind(.goAway) == true)
-            #expect(last?.code == UInt16(StatusCode.resourceExhausted.rawValue))
+            expectEqual(last?.isKind(.goAway), true)
+            expectEqual(last?.code, UInt16(StatusCode.resourceExhausted.rawValue))
             // Leaving without an end gives the bytes back, once the server has noticed.
             first.send(TestFrame(.status, stream: 1))
-            #expect(first.receiveFrames().last?.isKind(.goAway) == true)
+            expectEqual(first.receiveFrames().last?.isKind(.goAway), true)
         }
     }
 
@@ -175,25 +175,25 @@ import Testing
         let waiting = live.connect()
         let promise = Promise<Reply>()
         waiting.unary(.commit, []) { promise.fulfil(Reply(outcome: $0, bytes: [UInt8](copying: $1))) }
-        #expect(live.record.reaches { $0.pending.count == 1 })
+        expect(live.record.reaches { $0.pending.count == 1 })
         let closed = Promise<Bool>()
         let idle = live.connect { event in
             if case .closed = event { closed.fulfil(true) }
         }
-        #expect(idle.callAndWait(.getDocument, [1])?.outcome == .ok)
-        #expect(closed.wait() == true)
+        expectEqual(idle.callAndWait(.getDocument, [1])?.outcome, .ok)
+        expectEqual(closed.wait(), true)
         let call = live.record.state.withLock { $0.pending[0] }
         call.loop.execute { call.respond { $0.append([9]) } }
-        #expect(promise.wait()?.bytes == [9])
+        expectEqual(promise.wait()?.bytes, [9])
     }
 
     @Test func `A deadline ends a call on both sides`() throws {
         let live = try LiveServer()
         defer { live.stop() }
         let reply = live.connect().callAndWait(.commit, [], RequestOptions(deadlineMilliseconds: 30))
-        #expect(reply?.outcome.code == .deadlineExceeded)
-        #expect(live.record.reaches { !$0.cancelled.isEmpty })
-        #expect(live.record.state.withLock { $0.pending.isEmpty })
+        expectEqual(reply?.outcome.code, .deadlineExceeded)
+        expect(live.record.reaches { !$0.cancelled.isEmpty })
+        expect(live.record.state.withLock { $0.pending.isEmpty })
 
         // The server ends the call of a client that does not watch its deadline.
         let raw = RawClient(port: live.server.port)
@@ -201,7 +201,7 @@ import Testing
         raw.send(
             .hello, .request(.commit, [.endStream, .deadline], stream: 1, littleEndianBytes(20)), TestFrame(.goAway))
         let status = raw.receiveFrames().first { $0.isKind(.status) }
-        #expect(status?.code == UInt16(StatusCode.deadlineExceeded.rawValue))
+        expectEqual(status?.code, UInt16(StatusCode.deadlineExceeded.rawValue))
     }
 
     @Test func `The deadline of a call whose message comes in parts counts from its first part`() throws {
@@ -216,8 +216,8 @@ import Testing
             received += raw.receive()
             status = TestFrame.all(in: received).first { $0.isKind(.status) }
         }
-        #expect(status?.text == "the deadline of the call has passed")
-        #expect(live.record.state.withLock { $0.cancelled } == [])
+        expectEqual(status?.text, "the deadline of the call has passed")
+        expectEqual(live.record.state.withLock { $0.cancelled }, [])
     }
 
     @Test func `A reader that does not read is paused, then dropped`() throws {
@@ -232,10 +232,10 @@ import Testing
         var hello = TestFrame.hello
         hello.payload = [4, 0, 0xFF, 0xFF, 0xFF, 0x7F]
         raw.send(hello, .request(.runQuery, stream: 1, littleEndianBytes(1_000_000, 10_000)))
-        #expect(live.record.reaches { $0.sourcesCancelled == 1 })
+        expect(live.record.reaches { $0.sourcesCancelled == 1 })
         try waitUntil("the connection is closed") { live.statistics().connectionsOpen == 0 }
         // Only what the pause mark, a turn and the kernel's buffers hold was ever produced, of 10 GB.
-        #expect(live.record.state.withLock { $0.messagesProduced } < 2_000)
+        expect(live.record.state.withLock { $0.messagesProduced } < 2_000)
     }
 
     @Test func `A reply of which the client takes nothing ends with a status`() throws {
@@ -247,9 +247,9 @@ import Testing
         hello.payload = [4, 0] + littleEndianBytes(25_000)
         raw.send(hello, .request(.runQuery, stream: 1, littleEndianBytes(1_000, 10_000)), TestFrame(.goAway))
         let frames = raw.receiveFrames()
-        #expect(frames.count { $0.isKind(.message) } == 3)
-        #expect(frames.last { $0.isKind(.status) }?.code == UInt16(StatusCode.deadlineExceeded.rawValue))
-        #expect(live.record.state.withLock { $0.sourcesCancelled } == 1)
+        expectEqual(frames.count { $0.isKind(.message) }, 3)
+        expectEqual(frames.last { $0.isKind(.status) }?.code, UInt16(StatusCode.deadlineExceeded.rawValue))
+        expectEqual(live.record.state.withLock { $0.sourcesCancelled }, 1)
     }
 
     @Test func `A reader that does not read its replies stops being read`() throws {
@@ -267,6 +267,6 @@ import Testing
         }
         raw.send(requests + TestFrame(.goAway).bytes)
         let replies = raw.receiveFrames().filter { $0.isKind(.message) }
-        #expect(replies.reduce(0) { $0 + $1.payload.count } == 200_000_000)
+        expectEqual(replies.reduce(0) { $0 + $1.payload.count }, 200_000_000)
     }
 }

@@ -9,6 +9,7 @@ import Glibc
 import Synchronization
 import TLS
 import TLSTestSupport
+import TestSupport
 import Testing
 
 @testable import Calls
@@ -196,7 +197,7 @@ struct LoopFairnessTests {
         for turn in 0..<60 {
             neighbour.request(.getDocument, [UInt8(turn)])
             fixture.iterate()
-            #expect(neighbour.messages() == [[UInt8(turn)]], "iteration \(turn)")
+            expectEqual(neighbour.messages(), [[UInt8(turn)]], "iteration \(turn)")
             var sum = 0
             for (index, reader) in readers.enumerated() {
                 let count = reader.drain()
@@ -205,12 +206,12 @@ struct LoopFairnessTests {
                 received[index] += count
             }
             // The last share may end a message later, and each message has its header.
-            #expect(sum <= (IterationBudget.iterationBytes + IterationBudget.shareBytes) * 11 / 10, "iteration \(turn)")
+            expect(sum <= (IterationBudget.iterationBytes + IterationBudget.shareBytes) * 11 / 10, "iteration \(turn)")
         }
         let least = received.min() ?? 0
         let most = received.max() ?? 0
-        #expect(least > 0, "no connection starves: \(received)")
-        #expect(most - least <= 2 * IterationBudget.shareBytes, "the rotation is fair: \(received)")
+        expect(least > 0, "no connection starves: \(received)")
+        expect(most - least <= 2 * IterationBudget.shareBytes, "the rotation is fair: \(received)")
     }
 
     @Test func `Streams that take long share the time of the iterations`() {
@@ -225,16 +226,16 @@ struct LoopFairnessTests {
             neighbour.request(.getDocument, [UInt8(turn)])
             let asked = service.asked.values.reduce(0, +)
             fixture.iterate()
-            #expect(neighbour.messages() == [[UInt8(turn)]], "iteration \(turn)")
-            #expect(service.asked.values.reduce(0, +) - asked <= 20, "iteration \(turn)")
+            expectEqual(neighbour.messages(), [[UInt8(turn)]], "iteration \(turn)")
+            expect(service.asked.values.reduce(0, +) - asked <= 20, "iteration \(turn)")
             for reader in readers {
                 _ = reader.drain()
                 reader.forget()
             }
         }
-        #expect(service.asked.count == readers.count, "no connection starves")
+        expectEqual(service.asked.count, readers.count, "no connection starves")
         let counts = service.asked.values.sorted()
-        #expect(counts[counts.count - 1] - counts[0] <= 20, "the rotation is fair: \(counts)")
+        expect(counts[counts.count - 1] - counts[0] <= 20, "the rotation is fair: \(counts)")
     }
 
     @Test func `A client that sends many requests at once does not hold up the input of others`() {
@@ -248,14 +249,14 @@ struct LoopFairnessTests {
         busy.request(.getDocument, (0..<count).map { littleEndianBytes(UInt32($0)) })
         neighbour.request(.getDocument, [9])
         fixture.iterate()
-        #expect(neighbour.messages() == [[9]])
-        #expect(service.begun < 100, "the first iteration has served \(service.begun) calls")
+        expectEqual(neighbour.messages(), [[9]])
+        expect(service.begun < 100, "the first iteration has served \(service.begun) calls")
         var replies: [[UInt8]] = []
         for _ in 0..<count where replies.count < count {
             fixture.iterate()
             replies += busy.messages()
         }
-        #expect(replies == (0..<count).map { littleEndianBytes(UInt32($0)) }, "each call is served once, in order")
+        expectEqual(replies, (0..<count).map { littleEndianBytes(UInt32($0)) }, "each call is served once, in order")
     }
 
     @Test func `Records of TLS that bring next to nothing do not hold up the loop`() throws {
@@ -283,7 +284,7 @@ struct LoopFairnessTests {
             for start in stride(from: 0, to: bytes.count, by: recordBytes) {
                 let record = Array(bytes[start...].prefix(recordBytes))
                 let count = try session.send(record.byteSpan)
-                #expect(count == record.count)
+                expectEqual(count, record.count)
             }
             sendOutput()
         }
@@ -305,9 +306,9 @@ struct LoopFairnessTests {
         // The slice of the input is over when a read has been looked at.
         fixture.clock.step = IterationBudget.inputNanoseconds
         fixture.iterate()
-        #expect(peer.unreadBytes > 0, "one iteration has read all of \(sent) bytes")
+        expect(peer.unreadBytes > 0, "one iteration has read all of \(sent) bytes")
         for _ in 0..<100 where peer.unreadBytes > 0 { fixture.iterate() }
-        #expect(peer.unreadBytes == 0)
+        expectEqual(peer.unreadBytes, 0)
         fixture.clock.step = 0
         for start in stride(from: 5_100, to: frame.count, by: 50_000) {
             try send(Array(frame[start...].prefix(50_000)))
@@ -315,7 +316,7 @@ struct LoopFairnessTests {
         }
         for _ in 0..<100 where plain.count < 200_000 { try receive() }
         let count = plain.count
-        #expect(count > 200_000, "the whole frame gets its answer")
+        expect(count > 200_000, "the whole frame gets its answer")
     }
 
     @Test func `Work handed over by other threads is done in order, and in parts if it takes long`() {
@@ -331,9 +332,9 @@ struct LoopFairnessTests {
         }
         fixture.iterate()
         let first = done.withLock { $0.count }
-        #expect(first < 100)
+        expect(first < 100)
         for _ in 0..<1_000 where done.withLock({ $0.count < 1_000 }) { fixture.iterate() }
-        #expect(done.withLock { $0 } == Array(0..<1_000))
+        expectEqual(done.withLock { $0 }, Array(0..<1_000))
     }
 
     @Test func `Work that comes while earlier work is done in parts is done without a further signal`() {
@@ -350,7 +351,7 @@ struct LoopFairnessTests {
         let limit = loop.schedule(afterMilliseconds: 60_000) { isLate = true }
         loop.run { isLate || isDone.load(ordering: .relaxed) }
         loop.cancel(limit)
-        #expect(!isLate)
+        expect(!isLate)
     }
 
     // MARK: JSON
@@ -414,11 +415,11 @@ struct LoopFairnessTests {
         var expected = ByteBuffer()
         try reader.append(body.byteSpan, Schema.shared.message(Self.list), to: &expected)
         let (outcome, shares) = Self.read(body)
-        #expect(try outcome?.get() == expected.copyBytes())
-        #expect(shares > 20)
+        try expectEqual(outcome?.get(), expected.copyBytes())
+        expect(shares > 20)
         // A small one is read at once.
         let small = Self.read(Self.numbers(10))
-        #expect(small.outcome != nil && small.shares == 0)
+        expect(small.outcome != nil && small.shares == 0)
     }
 
     @Test
@@ -428,10 +429,10 @@ struct LoopFairnessTests {
             Issue.record("\(outcome as Any)")
             return
         }
-        #expect(error.code == .invalidArgument && error.message.contains("byte"), "\(error)")
+        expect(error.code == .invalidArgument && error.message.contains("byte"), "\(error)")
         let bodies = JSONBodies()
-        #expect(Self.read(Self.numbers(20_000), with: bodies, staysWanted: false).outcome == nil)
-        #expect(bodies.heldBytes == 0)
+        expectNil(Self.read(Self.numbers(20_000), with: bodies, staysWanted: false).outcome)
+        expectEqual(bodies.heldBytes, 0)
     }
 
     @Test
@@ -442,6 +443,6 @@ struct LoopFairnessTests {
             Issue.record("\(outcome as Any)")
             return
         }
-        #expect(error.code == .resourceExhausted && shares == 0)
+        expect(error.code == .resourceExhausted && shares == 0)
     }
 }

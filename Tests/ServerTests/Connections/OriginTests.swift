@@ -6,6 +6,7 @@ import HTTPProtocols
 import NativeProtocol
 import TLS
 import TLSTestSupport
+import TestSupport
 import Testing
 
 @testable import Calls
@@ -29,20 +30,20 @@ import Testing
         let connection = live.connect(configuration)
         let held = Promise<CallOutcome>()
         connection.unary(.commit, []) { outcome, _ in held.fulfil(outcome) }
-        #expect(live.record.reaches { $0.pending.count == 1 })
+        expect(live.record.reaches { $0.pending.count == 1 })
         connection.show(try #require(Credential("second")))
         _ = connection.callAndWait(.getDocument, [1])
         connection.show(.none)
         _ = connection.callAndWait(.getDocument, [1])
-        #expect(authorizations(live) == ["Bearer first", "Bearer second", nil])
+        expectEqual(authorizations(live), ["Bearer first", "Bearer second", nil])
         // The call that was open when the token changed is still open, and has the token with which it began.
         let call = live.record.state.withLock { $0.pending[0] }
         call.loop.execute {
             let shown = call.authorization ?? "nothing"
             call.fail(.aborted, shown)
         }
-        #expect(held.wait() == CallOutcome(.aborted, "Bearer first"))
-        #expect(origins(live).allSatisfy { $0 == Origin() })
+        expectEqual(held.wait(), CallOutcome(.aborted, "Bearer first"))
+        expect(origins(live).allSatisfy { $0 == Origin() })
     }
 
     @Test func `A server that needs no tokens keeps none`() throws {
@@ -50,8 +51,8 @@ import Testing
         defer { live.stop() }
         var configuration = ClientConfiguration()
         configuration.credential = try #require(Credential("first"))
-        #expect(live.connect(configuration).callAndWait(.getDocument, [1])?.outcome == .ok)
-        #expect(authorizations(live) == [nil])
+        expectEqual(live.connect(configuration).callAndWait(.getDocument, [1])?.outcome, .ok)
+        expectEqual(authorizations(live), [nil])
     }
 
     @Test func `A client that breaks the rule of tokens is sent away without its token`() throws {
@@ -63,8 +64,8 @@ import Testing
         )
         let bytes = raw.receiveAll()
         let text = String(decoding: bytes, as: UTF8.self)
-        #expect(text.contains("the token of CREDENTIAL is not visible ASCII"))
-        #expect(!text.contains("canary"))
+        expect(text.contains("the token of CREDENTIAL is not visible ASCII"))
+        expect(!text.contains("canary"))
     }
 
     // MARK: Certificates
@@ -92,10 +93,10 @@ import Testing
                 client: TLSClientSettings(
                     authorities: .certificates(authority.certificate), credential: shown,
                     protocols: [Preface.protocolName]))
-            #expect(live.connect(configuration).callAndWait(.getDocument, [1])?.outcome == .ok)
+            expectEqual(live.connect(configuration).callAndWait(.getDocument, [1])?.outcome, .ok)
         }
-        #expect(
-            origins(live) == [Origin(certificateNames: ["URI:spiffe://a/b", "DNS:job.example"]), Origin()])
+        expectEqual(
+            origins(live), [Origin(certificateNames: ["URI:spiffe://a/b", "DNS:job.example"]), Origin()])
     }
 
     @Test func `The certificate of a trusted proxy counts for no client, and one after a proxy header counts`() throws {
@@ -118,10 +119,11 @@ import Testing
         for header in [[], TestProxyHeader().bytes] {
             let secure = try SecureRawClient(live, client, piece: 10_000, after: header)
             secure.send(request)
-            #expect(!secure.receive { $0.contains { $0.isKind(.message) } }.isEmpty)
+            expect(!secure.receive { $0.contains { $0.isKind(.message) } }.isEmpty)
         }
-        #expect(
-            origins(live) == [
+        expectEqual(
+            origins(live),
+            [
                 Origin(forwardedFor: "127.0.0.1"),
                 Origin(certificateNames: ["DNS:proxy.example"], isProxied: true, forwardedFor: "192.0.2.7"),
             ])
@@ -138,6 +140,6 @@ import Testing
         _ = client.callAndWait(.getDocument, [1], fields: [(name, "1.1 proxy")])
         _ = client.callAndWait(.getDocument, [1])
         _ = HTTP2Client(live).callAndWait(.getDocument, [1])
-        #expect(origins(live).map(\.isProxied) == [false, true, true, false])
+        expectEqual(origins(live).map(\.isProxied), [false, true, true, false])
     }
 }

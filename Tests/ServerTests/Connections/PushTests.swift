@@ -4,6 +4,7 @@ import Basics
 import ConnectionTestSupport
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Calls
@@ -128,7 +129,7 @@ private final class PushService: ServiceHandler {
         /// Opens the stream over native frames.
         func open(_ collector: Collector, _ configuration: ClientConfiguration = ClientConfiguration()) -> ClientCall {
             let call = connect(configuration).stream(.listen, [1], isComplete: false, handler: collector)
-            #expect(feed.reaches { $0.call != nil && $0.timesAsked > 0 })
+            expect(feed.reaches { $0.call != nil && $0.timesAsked > 0 })
             return call
         }
     }
@@ -148,19 +149,19 @@ private final class PushService: ServiceHandler {
         let collector = Collector()
         _ = fixture.open(collector)
         pushAll(fixture.feed)
-        #expect(collector.waitForEnd()?.code == .ok)
-        #expect(collector.messages == Self.messages)
+        expectEqual(collector.waitForEnd()?.code, .ok)
+        expectEqual(collector.messages, Self.messages)
     }
 
     @Test func `Messages pushed by another thread arrive in order over gRPC`() throws {
         let fixture = try Fixture()
         let client = HTTP2Client(port: fixture.server.port)
         let stream = client.request(.listen, [1], endStream: false)
-        #expect(fixture.feed.reaches { $0.call != nil })
+        expect(fixture.feed.reaches { $0.call != nil })
         pushAll(fixture.feed)
         let answer = client.answer(stream)
-        #expect(answer.status == 0)
-        #expect(answer.messages == Self.messages)
+        expectEqual(answer.status, 0)
+        expectEqual(answer.messages, Self.messages)
     }
 
     @Test func `Signals raised before the loop acts on one are one question`() throws {
@@ -176,7 +177,7 @@ private final class PushService: ServiceHandler {
         // After the loop's next two rounds, the first of which acts on the signals.
         _ = feed.onLoop { _ in }
         let after = try #require(feed.onLoop { _ in feed.state.withLock { $0.timesAsked } })
-        #expect(after == before + 1)
+        expectEqual(after, before + 1)
     }
 
     @Test func `A client that takes nothing stops the source, and taking starts it`() throws {
@@ -186,21 +187,21 @@ private final class PushService: ServiceHandler {
         configuration.initialWindowBytes = 65_536
         let collector = Collector()
         let call = fixture.open(collector, configuration)
-        #expect(feed.onLoop { $0.hasRoom } == true)
+        expectEqual(feed.onLoop { $0.hasRoom }, true)
         call.pauseMessages()
         // The client's loop has come past the hold when it has had an answer to a ping.
         let pinged = Promise<Bool>()
         call.connection.ping { pinged.fulfil($0) }
-        #expect(pinged.wait() == true)
+        expectEqual(pinged.wait(), true)
         let large = [UInt8](repeating: 5, count: 10_000)
         for _ in 0..<40 { feed.push(large) }
-        #expect(collector.waitForMessages(7))
+        expect(collector.waitForMessages(7))
         // The window, and the message that overdrew it.
-        #expect(feed.onLoop { $0.hasRoom } == false)
-        #expect(feed.state.withLock { $0.messages.count } == 33)
+        expectEqual(feed.onLoop { $0.hasRoom }, false)
+        expectEqual(feed.state.withLock { $0.messages.count }, 33)
         call.resumeMessages()
-        #expect(collector.waitForMessages(40))
-        #expect(feed.onLoop { $0.hasRoom } == true)
+        expect(collector.waitForMessages(40))
+        expectEqual(feed.onLoop { $0.hasRoom }, true)
     }
 
     @Test func `The stream gets the client's messages and its end, and may answer after it`() throws {
@@ -210,13 +211,13 @@ private final class PushService: ServiceHandler {
         call.send([2])
         call.send([3])
         call.finishSending()
-        #expect(fixture.feed.reaches { $0.isHalfClosed })
-        #expect(fixture.feed.state.withLock { $0.received } == [[2], [3]])
+        expect(fixture.feed.reaches { $0.isHalfClosed })
+        expectEqual(fixture.feed.state.withLock { $0.received }, [[2], [3]])
         fixture.feed.push([4])
         fixture.feed.end()
-        #expect(collector.waitForEnd()?.code == .ok)
-        #expect(collector.messages == [[4]])
-        #expect(fixture.feed.state.withLock { $0.isCancelled } == false)
+        expectEqual(collector.waitForEnd()?.code, .ok)
+        expectEqual(collector.messages, [[4]])
+        expectEqual(fixture.feed.state.withLock { $0.isCancelled }, false)
     }
 
     @Test func `A stream ends when its client cancels or disappears, and signals are harmless then`() throws {
@@ -224,10 +225,10 @@ private final class PushService: ServiceHandler {
             let fixture = try Fixture()
             let call = fixture.open(Collector())
             ending == 0 ? call.cancel() : call.connection.close()
-            #expect(fixture.feed.reaches { $0.isCancelled })
+            expect(fixture.feed.reaches { $0.isCancelled })
             fixture.feed.push([1])
-            #expect(fixture.feed.onLoop { $0.isOpen } == false)
-            #expect(fixture.feed.onLoop { $0.hasRoom } == false)
+            expectEqual(fixture.feed.onLoop { $0.isOpen }, false)
+            expectEqual(fixture.feed.onLoop { $0.hasRoom }, false)
         }
     }
 }

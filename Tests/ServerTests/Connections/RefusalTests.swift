@@ -2,6 +2,7 @@
 
 import Basics
 import ConnectionTestSupport
+import TestSupport
 import Testing
 
 @testable import Connections
@@ -33,10 +34,10 @@ import Testing
             Array("POST /v1/x HTTP/1.1\r\nHost: h\r\nContent-Length: 30000\r\n\r\n".utf8)
                 + [UInt8](repeating: 1, count: 30_000))
         let reply = String(decoding: raw.receiveAll(), as: UTF8.self)
-        #expect(reply.hasPrefix("HTTP/1.1 503 Service Unavailable\r\n"))
-        #expect(reply.contains("\r\nContent-Type: application/json") && reply.contains("\r\nConnection: close\r\n"))
-        #expect(reply.contains(#""message": "This server has more than 1 connections.", "status": "UNAVAILABLE""#))
-        #expect(live.statistics().connectionsRefused == 1)
+        expect(reply.hasPrefix("HTTP/1.1 503 Service Unavailable\r\n"))
+        expect(reply.contains("\r\nContent-Type: application/json") && reply.contains("\r\nConnection: close\r\n"))
+        expect(reply.contains(#""message": "This server has more than 1 connections.", "status": "UNAVAILABLE""#))
+        expectEqual(live.statistics().connectionsRefused, 1)
         withExtendedLifetime(first) {}
     }
 
@@ -51,13 +52,13 @@ import Testing
         for start in stride(from: 0, to: bytes.count, by: piece) { raw.send(Array(bytes[start...].prefix(piece))) }
         var transcript = HTTP2Transcript()
         transcript.add(raw.receiveAll())
-        #expect(transcript.frames.count == 3)
-        #expect(transcript.frames.first?.isKind(.settings) == true)
+        expectEqual(transcript.frames.count, 3)
+        expectEqual(transcript.frames.first?.isKind(.settings), true)
         let answer = transcript.answers[3]
-        #expect(answer?.head[":status"] == "503" && answer?.isEnded == true)
-        #expect(answer?.status == 14 && answer?.text == "this server has more than 1 connections")
+        expect(answer?.head[":status"] == "503" && answer?.isEnded == true)
+        expect(answer?.status == 14 && answer?.text == "this server has more than 1 connections")
         let goAway = transcript.goAways.first
-        #expect(
+        expect(
             goAway?.code == 11 && goAway?.lastStream == 3 && goAway?.text == "this server has more than 1 connections")
         withExtendedLifetime(first) {}
     }
@@ -69,20 +70,20 @@ import Testing
         raw.send(HTTP2Preface.bytes + HTTP2Frame.settings().bytes)
         var transcript = HTTP2Transcript()
         transcript.add(raw.receiveAll())
-        #expect(transcript.frames.map(\.kind) == [4, 7] && transcript.goAways.first?.lastStream == 0)
+        expect(transcript.frames.map(\.kind) == [4, 7] && transcript.goAways.first?.lastStream == 0)
         withExtendedLifetime(first) {}
     }
 
     @Test func `The wait for the first bytes is bounded, and an unknown protocol gets nothing`() throws {
         let (live, first) = try fullServer { $0.refusalMilliseconds = 50 }
         defer { live.stop() }
-        #expect(RawClient(port: live.server.port).receiveAll() == [])
+        expectEqual(RawClient(port: live.server.port).receiveAll(), [])
         let partial = RawClient(port: live.server.port)
         partial.send(Array(HTTP2Preface.bytes.prefix(5)))
-        #expect(partial.receiveAll() == [])
+        expectEqual(partial.receiveAll(), [])
         let tls = RawClient(port: live.server.port)
         tls.send([0x16, 3, 1, 0, 5])
-        #expect(tls.receiveAll() == [])
+        expectEqual(tls.receiveAll(), [])
         withExtendedLifetime(first) {}
     }
 
@@ -94,10 +95,10 @@ import Testing
         defer { live.stopAtOnce() }
         let waiting = (0..<2).map { _ in RawClient(port: live.server.port) }
         let further = RawClient(port: live.server.port)
-        #expect(further.receiveAll() == [])
+        expectEqual(further.receiveAll(), [])
         // One of those that waited leaves: there is room for another.
         waiting[0].send(Preface.hearth)
-        #expect(waiting[0].receiveFrames().last?.code == UInt16(StatusCode.resourceExhausted.rawValue))
+        expectEqual(waiting[0].receiveFrames().last?.code, UInt16(StatusCode.resourceExhausted.rawValue))
         waiting[0].finishSending()
         var answer: [TestFrame] = []
         for _ in 0..<1_000 where answer.isEmpty {
@@ -105,7 +106,7 @@ import Testing
             late.send(Preface.hearth)
             answer = late.receiveFrames()
         }
-        #expect(answer.last?.isKind(.goAway) == true)
+        expectEqual(answer.last?.isKind(.goAway), true)
         withExtendedLifetime((first, waiting)) {}
     }
 }

@@ -56,8 +56,8 @@ import Testing
             var payload: [UInt8] = []
             while payload.count < size { payload += block.prefix(size - payload.count) }
             let reply = connection.callAndWait(.getDocument, payload)
-            #expect(reply?.outcome == .ok)
-            #expect(reply?.bytes == payload)
+            expectEqual(reply?.outcome, .ok)
+            expectEqual(reply?.bytes, payload)
         }
     }
 
@@ -71,10 +71,10 @@ import Testing
         let call = connection.stream(.write, [0], isComplete: false, handler: both)
         for number in 1..<200 { call.send([UInt8](repeating: UInt8(number), count: 10_000)) }
         call.finishSending()
-        #expect(down.waitForEnd() == .ok && both.waitForEnd() == .ok)
-        #expect(down.messages.count == 5_000)
-        #expect(down.messages.indices.allSatisfy { down.messages[$0].prefix(4) == littleEndianBytes(UInt32($0))[...] })
-        #expect(both.messages.map(\.first) == (0..<200).map { UInt8($0) })
+        expect(down.waitForEnd() == .ok && both.waitForEnd() == .ok)
+        expectEqual(down.messages.count, 5_000)
+        expect(down.messages.indices.allSatisfy { down.messages[$0].prefix(4) == littleEndianBytes(UInt32($0))[...] })
+        expectEqual(both.messages.map(\.first), (0..<200).map { UInt8($0) })
     }
 
     @Test(arguments: [1, 3, 1_000])
@@ -88,7 +88,7 @@ import Testing
             client.send(TestFrame(.request, .endStream, code: RPC.getDocument.number, stream: stream, payload).bytes)
         }
         let frames = client.receive { $0.count { $0.isKind(.message) } == 3 }
-        #expect(frames.filter { $0.isKind(.message) }.map { $0.payload.count } == [3_000, 3_000, 3_000])
+        expectEqual(frames.filter { $0.isKind(.message) }.map { $0.payload.count }, [3_000, 3_000, 3_000])
     }
 
     @Test func `A server that ends sends close_notify`() throws {
@@ -99,7 +99,7 @@ import Testing
         _ = client.receive { !$0.isEmpty }
         live.drain()
         _ = client.receive { _ in false }
-        #expect(client.session.hasReceivedClose)
+        expect(client.session.hasReceivedClose)
     }
 
     // MARK: Verification
@@ -111,10 +111,10 @@ import Testing
         configuration.tls = try TLSContext(
             client: TLSClientSettings(authorities: .certificates(TestAuthority("other").certificate)))
         let outcome = live.connect(configuration).callAndWait(.getDocument, [1])?.outcome
-        #expect(outcome?.code == .unavailable && outcome?.isUnprocessed == true)
-        #expect(outcome?.message.contains("no secure connection to 127.0.0.1") == true)
-        #expect(outcome?.message.contains("certificate") == true, "\(outcome?.message ?? "")")
-        #expect(live.record.state.withLock { $0.heads.isEmpty })
+        expect(outcome?.code == .unavailable && outcome?.isUnprocessed == true)
+        expectEqual(outcome?.message.contains("no secure connection to 127.0.0.1"), true)
+        expectEqual(outcome?.message.contains("certificate"), true, "\(outcome?.message ?? "")")
+        expect(live.record.state.withLock { $0.heads.isEmpty })
     }
 
     @Test func `A certificate of another name is refused`() throws {
@@ -122,16 +122,16 @@ import Testing
         let live = try LiveServer { $0.tls = ServerTLS { context } }
         defer { live.stop() }
         let outcome = try connect(live).callAndWait(.getDocument, [1])?.outcome
-        #expect(outcome?.code == .unavailable)
-        #expect(live.record.state.withLock { $0.heads.isEmpty })
+        expectEqual(outcome?.code, .unavailable)
+        expect(live.record.state.withLock { $0.heads.isEmpty })
     }
 
     @Test func `A client without TLS gets a GOAWAY that says what the port requires`() throws {
         let live = try serve()
         defer { live.stop() }
         let outcome = live.connect().callAndWait(.getDocument, [1])?.outcome
-        #expect(outcome?.code == .unavailable)
-        #expect(outcome?.message.contains("this port requires TLS") == true, "\(outcome?.message ?? "")")
+        expectEqual(outcome?.code, .unavailable)
+        expectEqual(outcome?.message.contains("this port requires TLS"), true, "\(outcome?.message ?? "")")
     }
 
     @Test func `A new context is for new connections, and open ones continue`() throws {
@@ -140,11 +140,11 @@ import Testing
         let live = try LiveServer { $0.tls = ServerTLS { current.withLock { $0 } } }
         defer { live.stop() }
         let old = try connect(live)
-        #expect(old.callAndWait(.getDocument, [1])?.bytes == [1])
+        expectEqual(old.callAndWait(.getDocument, [1])?.bytes, [1])
         let second = try serverContext(["DNS:elsewhere.example"])
         current.withLock { $0 = second }
-        #expect(try connect(live).callAndWait(.getDocument, [2])?.outcome.code == .unavailable)
-        #expect(old.callAndWait(.getDocument, [3])?.bytes == [3])
+        try expectEqual(connect(live).callAndWait(.getDocument, [2])?.outcome.code, .unavailable)
+        expectEqual(old.callAndWait(.getDocument, [3])?.bytes, [3])
     }
 
     // MARK: Plain text
@@ -155,8 +155,8 @@ import Testing
         let raw = RawClient(port: live.server.port)
         raw.send(Array("GET / HTTP/1.1\r\nHost: h\r\n\r\n".utf8))
         let reply = String(decoding: raw.receiveAll(), as: UTF8.self)
-        #expect(reply.hasPrefix("HTTP/1.1 400 Bad Request\r\n"), "\(reply)")
-        #expect(reply.contains(#""message": "This port requires TLS.", "status": "FAILED_PRECONDITION""#))
+        expect(reply.hasPrefix("HTTP/1.1 400 Bad Request\r\n"), "\(reply)")
+        expect(reply.contains(#""message": "This port requires TLS.", "status": "FAILED_PRECONDITION""#))
     }
 
     @Test func `HTTP 2 in plain text gets an answer to its first request`() throws {
@@ -168,8 +168,8 @@ import Testing
                 + HTTP2Frame.request(path(.getDocument), stream: 1).bytes)
         var transcript = HTTP2Transcript()
         transcript.add(raw.receiveAll())
-        #expect(transcript.answers[1]?.head[":status"] == "400")
-        #expect(transcript.answers[1]?.status == 9 && transcript.answers[1]?.text == "this port requires TLS")
+        expectEqual(transcript.answers[1]?.head[":status"], "400")
+        expect(transcript.answers[1]?.status == 9 && transcript.answers[1]?.text == "this port requires TLS")
     }
 
     @Test(arguments: [[0x00, 0x01], [0x16, 0x02, 0x00], [0x16, 0x03, 0x01, 0x00, 0x05, 1, 2, 3, 4, 5], [0xFF]])
@@ -180,7 +180,7 @@ import Testing
         raw.send(bytes)
         let reply = raw.receiveAll()
         // An alert at most.
-        #expect(reply.isEmpty || reply[0] == 0x15)
+        expect(reply.isEmpty || reply[0] == 0x15)
         live.drain()
     }
 
@@ -188,9 +188,9 @@ import Testing
         let live = try serve()
         defer { live.stop() }
         let client = try SecureRawClient(live, clientContext(["h2"]), piece: 10_000)
-        #expect(client.session.handshake?.protocolName == "h2")
+        expectEqual(client.session.handshake?.protocolName, "h2")
         client.send(Preface.hearth + TestFrame.hello.bytes)
-        #expect(client.receive { _ in false }.isEmpty)
+        expect(client.receive { _ in false }.isEmpty)
     }
 
     // MARK: Bounds
@@ -200,7 +200,7 @@ import Testing
         defer { live.stop() }
         let raw = RawClient(port: live.server.port)
         raw.send([0x16, 0x03, 0x01])
-        #expect(raw.receiveAll().isEmpty)
+        expect(raw.receiveAll().isEmpty)
     }
 
     @Test func `Handshakes at once are bounded: the one that has lasted longest ends for another`() throws {
@@ -212,8 +212,8 @@ import Testing
             client.send([0x16, 0x03, 0x01, 0x02])
             return client
         }
-        #expect(try connect(live).callAndWait(.getDocument, [7])?.bytes == [7])
-        #expect(slow[0].receiveAll().isEmpty)
-        #expect(try connect(live).callAndWait(.getDocument, [8])?.bytes == [8])
+        try expectEqual(connect(live).callAndWait(.getDocument, [7])?.bytes, [7])
+        expect(slow[0].receiveAll().isEmpty)
+        try expectEqual(connect(live).callAndWait(.getDocument, [8])?.bytes, [8])
     }
 }

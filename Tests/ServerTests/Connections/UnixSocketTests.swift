@@ -47,11 +47,11 @@ struct UnixSocketTests {
         let authorization = try TestAuthorization.make(nil, mode: .closed, records: [])
         let live = try serve { $0.authorization = authorization }
         try connected { connection in
-            #expect(live.call(.getDocument, get, on: connection).outcome.code == .unauthenticated)
+            expectEqual(live.call(.getDocument, get, on: connection).outcome.code, .unauthenticated)
             let backup = BackupRequest(directory: directory.path(of: "backup")).encodedBytes()
-            #expect(live.call(.adminBackup, backup, on: connection).outcome.code == .unimplemented)
+            expectEqual(live.call(.adminBackup, backup, on: connection).outcome.code, .unimplemented)
             let databases = ListDatabasesRequest(parent: "projects/p").encodedBytes()
-            #expect(live.call(.listDatabases, databases, on: connection).outcome.code == .unauthenticated)
+            expectEqual(live.call(.listDatabases, databases, on: connection).outcome.code, .unauthenticated)
         }
     }
 
@@ -60,7 +60,7 @@ struct UnixSocketTests {
         let live = try serve()
         for _ in 0..<5 {
             try connected { connection in
-                #expect(live.call(.getDocument, get, on: connection).outcome.code == .notFound)
+                expectEqual(live.call(.getDocument, get, on: connection).outcome.code, .notFound)
             }
             // What gRPC's C core sends as the authority.
             let http2 = try HTTP2Client(RawClient(path: path))
@@ -68,10 +68,10 @@ struct UnixSocketTests {
                 $0.0 == ":authority" ? ($0.0, path) : $0
             }
             http2.send(.headers(fields, stream: 1), .data(grpcMessage(get), stream: 1))
-            #expect(http2.answer(1).status == Int(StatusCode.notFound.rawValue))
+            expectEqual(http2.answer(1).status, Int(StatusCode.notFound.rawValue))
             let http1 = try RawClient(path: path)
             http1.send(Array("GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8))
-            #expect(String(decoding: http1.receiveAll(), as: UTF8.self).hasPrefix("HTTP/1.1 200"))
+            expect(String(decoding: http1.receiveAll(), as: UTF8.self).hasPrefix("HTTP/1.1 200"))
         }
     }
 
@@ -81,24 +81,24 @@ struct UnixSocketTests {
     ) throws {
         let live = try serve(mode: mode, group: getgid())
         var status = stat()
-        #expect(stat(path, &status) == 0)
-        #expect(status.st_mode & 0o777 == mode)
-        #expect(status.st_gid == getgid())
+        expectEqual(stat(path, &status), 0)
+        expectEqual(status.st_mode & 0o777, mode)
+        expectEqual(status.st_gid, getgid())
         live.stop()
-        #expect(access(path, F_OK) != 0)
+        expect(access(path, F_OK) != 0)
     }
 
     @Test
     func `Another server's path and a file of another kind are refused and not touched`() throws {
         let live = try serve()
         let refusal = #expect(throws: SocketError.self) { _ = try serve() }
-        #expect(refusal?.code == EADDRINUSE)
-        try connected { #expect(live.call(.getDocument, get, on: $0).outcome.code == .notFound) }
+        expectEqual(refusal?.code, EADDRINUSE)
+        try connected { expectEqual(live.call(.getDocument, get, on: $0).outcome.code, .notFound) }
         live.stop()
         try Data("kept".utf8).write(to: URL(fileURLWithPath: path))
         let other = #expect(throws: SocketError.self) { _ = try serve() }
-        #expect(other?.code == EEXIST)
-        #expect(try String(contentsOfFile: path, encoding: .utf8) == "kept")
+        expectEqual(other?.code, EEXIST)
+        try expectEqual(String(contentsOfFile: path, encoding: .utf8), "kept")
     }
 
     @Test
@@ -107,12 +107,12 @@ struct UnixSocketTests {
         for path in [path, long.path(of: "s")] {
             // A listener that ends without removing its file.
             closeDescriptor(try LocalSocket.listen(at: path))
-            #expect(access(path, F_OK) == 0)
+            expectEqual(access(path, F_OK), 0)
             let live = try LiveDatabaseServer { $0.unixSocket = UnixSocketOptions(path: path) }
             let loop = EventLoopGroup(count: 1, name: "test-unix")
             defer { loop.stop() }
             let connection = try ClientConnection.connect(toSocketAt: path, on: loop.next())
-            #expect(live.call(.getDocument, get, on: connection).outcome.code == .notFound)
+            expectEqual(live.call(.getDocument, get, on: connection).outcome.code, .notFound)
             connection.close()
         }
     }
@@ -123,6 +123,6 @@ struct UnixSocketTests {
         let refusal = #expect(throws: SocketError.self) {
             _ = try LiveDatabaseServer { $0.unixSocket = UnixSocketOptions(path: missing) }
         }
-        #expect(refusal?.description == "cannot listen on \(missing): No such file or directory")
+        expectEqual(refusal?.description, "cannot listen on \(missing): No such file or directory")
     }
 }

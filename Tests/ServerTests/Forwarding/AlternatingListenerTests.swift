@@ -53,7 +53,7 @@ struct AlternatingListenerTests {
             case .targetChange(let change):
                 if change.kind == .reset { snapshot.isReset = true }
                 guard change.kind == .noChange, change.targets.isEmpty, let time = change.readTime else { continue }
-                #expect(time.microseconds >= snapshot.readTime)
+                expect(time.microseconds >= snapshot.readTime)
                 snapshot.token = change.resumeToken
                 snapshot.readTime = time.microseconds
                 if isComplete(snapshot) { return snapshot }
@@ -67,38 +67,38 @@ struct AlternatingListenerTests {
         documentsPerSnapshot: Int, readsAreStrict: Bool
     ) throws {
         let pair = try ServerPair(readsAreStrict: readsAreStrict)
-        #expect(try pair.source.commit("c/start", 0).code == .ok)
+        try expectEqual(pair.source.commit("c/start", 0).code, .ok)
         var snapshot = try Self.listen(pair.source, []) { $0.names.count == 1 }
-        #expect(snapshot.names == [Harness.name("c/start")])
+        expectEqual(snapshot.names, [Harness.name("c/start")])
         for round in 0..<24 {
             let (here, there) = round % 2 == 0 ? (pair.follower, pair.source) : (pair.source, pair.follower)
             var expected: [String] = []
             for number in 0..<documentsPerSnapshot {
                 let path = "c/d\(round)-\(number)"
                 // Written at the server that the listener left, or at the one where it comes.
-                #expect(try (round % 3 == 0 ? there : here).commit(path, Int64(round)).code == .ok)
+                try expectEqual((round % 3 == 0 ? there : here).commit(path, Int64(round)).code, .ok)
                 expected.append(Harness.name(path))
             }
             let before = snapshot.readTime
             snapshot = try Self.listen(here, snapshot.token) { $0.names.count >= documentsPerSnapshot }
-            #expect(snapshot.names.sorted() == expected.sorted(), "round \(round)")
-            #expect(snapshot.removed.isEmpty && !snapshot.isReset)
-            #expect(snapshot.readTime > before)
+            expectEqual(snapshot.names.sorted(), expected.sorted(), "round \(round)")
+            expect(snapshot.removed.isEmpty && !snapshot.isReset)
+            expect(snapshot.readTime > before)
         }
     }
 
     @Test
     func `The first snapshot at a follower has what was acknowledged at the source`() throws {
         let pair = try ServerPair(readsAreStrict: true)
-        #expect(try pair.follower.commit("d/y", 0).code == .ok)
+        try expectEqual(pair.follower.commit("d/y", 0).code, .ok)
         pair.cut(true)
-        #expect(try pair.source.commit("c/x", 1).code == .ok)
+        try expectEqual(pair.source.commit("c/x", 1).code, .ok)
         let listener = MessageListener()
         let call = Self.open(pair.follower, listener)
         defer { call.cancel() }
         // A read at a time of the past on the same connection, which comes after the listener.
         let past = TimestampValue(microseconds: Int64(pair.follower.gateway.store.currentReadTime))
-        #expect(try pair.follower.number("c/x", .readTime(past)) == nil)
+        try expectNil(pair.follower.number("c/x", .readTime(past)))
         pair.cut(false)
         var names: [String] = []
         for taken in 0..<100 {
@@ -108,7 +108,7 @@ struct AlternatingListenerTests {
             case .documentChange(let change):
                 names.append(try DocumentMessage(wire: change.document.byteSpan).name)
             case .targetChange(let change) where change.kind == .current:
-                #expect(names == [Harness.name("c/x")])
+                expectEqual(names, [Harness.name("c/x")])
                 return
             default: continue
             }
@@ -124,7 +124,7 @@ struct AlternatingListenerTests {
         _ = Self.open(pair.follower, listener, RequestOptions(deadlineMilliseconds: 1_000))
         try listener.ended.wait(until: "the stream has ended")
         let code = listener.state.withLock { $0.outcome.code }
-        #expect(code == .unavailable || code == .deadlineExceeded)
+        expect(code == .unavailable || code == .deadlineExceeded)
         try waitUntil("the follower has no stream") { pair.follower.gateway.totals["streams_open"] == 0 }
     }
 }

@@ -46,11 +46,11 @@ struct ForwardedCallerTests {
             $0.authorization = try? TestAuthorization.make("match /c/{x} { allow read: if true; }")
         }
         let claims = "\"kind\":\"k\""
-        #expect(Self.write(pair.follower, TestAuthorization.user("alice", claims: claims)) == 200)
-        #expect(Self.write(pair.follower, TestAuthorization.user("alice")) == 403)
-        #expect(Self.write(pair.follower, TestAuthorization.user("bob", claims: claims)) == 403)
-        #expect(Self.write(pair.follower, nil) == 403)
-        #expect(Self.write(pair.follower, "Bearer owner") == 200)
+        expectEqual(Self.write(pair.follower, TestAuthorization.user("alice", claims: claims)), 200)
+        expectEqual(Self.write(pair.follower, TestAuthorization.user("alice")), 403)
+        expectEqual(Self.write(pair.follower, TestAuthorization.user("bob", claims: claims)), 403)
+        expectEqual(Self.write(pair.follower, nil), 403)
+        expectEqual(Self.write(pair.follower, "Bearer owner"), 200)
     }
 
     @Test
@@ -66,7 +66,7 @@ struct ForwardedCallerTests {
             } follower: {
                 $0.authorization = try? TestAuthorization.make(Self.rules, mode: mode)
             }
-            #expect(Self.write(pair.follower, credential) == 403, "\(mode)")
+            expectEqual(Self.write(pair.follower, credential), 403, "\(mode)")
         }
         // Principals of a closed follower keep their roles.
         let (writers, writer) = try Self.principal(.writer)
@@ -77,9 +77,9 @@ struct ForwardedCallerTests {
             } follower: {
                 $0.authorization = try? TestAuthorization.make(nil, mode: .closed, records: others)
             }
-            #expect(Self.write(pair.follower, "Bearer \(credential)") == status)
-            #expect(Self.write(pair.follower, "Bearer \(credential)x") == 401)
-            #expect(Self.write(pair.follower, nil) == 401)
+            expectEqual(Self.write(pair.follower, "Bearer \(credential)"), status)
+            expectEqual(Self.write(pair.follower, "Bearer \(credential)x"), 401)
+            expectEqual(Self.write(pair.follower, nil), 401)
         }
     }
 
@@ -117,7 +117,7 @@ struct ForwardedCallerTests {
         authorization.replace(
             try TestAuthorization.authenticator(mode: .closed, records: try PrincipalFile.read(path)))
         try stream.ended.wait(until: "the stream has ended")
-        #expect(stream.state.withLock { $0.outcome.code } == .unavailable)
+        expectEqual(stream.state.withLock { $0.outcome.code }, .unavailable)
     }
 
     @Test
@@ -141,12 +141,12 @@ struct ForwardedCallerTests {
             let message = try LiveDatabaseServer.commitRequest("c/x", [])
             return source.stream(.adminForward, head.request(message.byteSpan), on: connection).outcome.code
         }
-        #expect(try write("alice", signedInAt: now - 100, expiresAt: now + 1_000) == .ok)
-        #expect(try write("alice", signedInAt: now - 200, expiresAt: now - 100) == .unauthenticated)
+        try expectEqual(write("alice", signedInAt: now - 100, expiresAt: now + 1_000), .ok)
+        try expectEqual(write("alice", signedInAt: now - 200, expiresAt: now - 100), .unauthenticated)
         try revocations.revoke(uid: "alice", before: now - 50)
         // Other bytes than those of the caller before.
-        #expect(try write("alice", signedInAt: now - 101, expiresAt: now + 1_001) == .unauthenticated)
-        #expect(try write("alice", signedInAt: now - 40, expiresAt: now + 1_000) == .ok)
+        try expectEqual(write("alice", signedInAt: now - 101, expiresAt: now + 1_001), .unauthenticated)
+        try expectEqual(write("alice", signedInAt: now - 40, expiresAt: now + 1_000), .ok)
     }
 
     @Test(arguments: [nil, Role.reader, .writer])
@@ -162,9 +162,9 @@ struct ForwardedCallerTests {
         defer { connection.close() }
         if role != nil { connection.show(try #require(Credential(key))) }
         let outcome = live.stream(.adminForward, head.request(message.byteSpan), on: connection).outcome
-        #expect(outcome.code == (role == nil ? .unauthenticated : .permissionDenied))
+        expectEqual(outcome.code, role == nil ? .unauthenticated : .permissionDenied)
         let newest = live.call(.adminNewestVersion, [], on: connection).outcome
-        #expect(newest.code == outcome.code)
+        expectEqual(newest.code, outcome.code)
     }
 
     @Test
@@ -175,15 +175,15 @@ struct ForwardedCallerTests {
             """
         let principal = try #require(VouchedCaller(bytes: Array(text.utf8)))
         let again = try #require(VouchedCaller(bytes: principal.bytes))
-        #expect(again.isVerified && again.authentication.expiresAt == 7)
+        expect(again.isVerified && again.authentication.expiresAt == 7)
         guard case .service(let found) = again.authentication.caller else {
             Issue.record("the principal is another caller")
             return
         }
-        #expect(found.scope == Scope(projects: ["p"], collections: ["a", "b"]))
-        #expect(found.role == .writer && !found.bypassesRules && found.name == "n")
+        expectEqual(found.scope, Scope(projects: ["p"], collections: ["a", "b"]))
+        expect(found.role == .writer && !found.bypassesRules && found.name == "n")
         for text in ["", "{}", "{\"verified\":true}", "{\"verified\":true,\"kind\":\"user\",\"uid\":\"x\"}", "[]"] {
-            #expect(VouchedCaller(bytes: Array(text.utf8)) == nil, "\(text)")
+            expectNil(VouchedCaller(bytes: Array(text.utf8)), "\(text)")
         }
     }
 
@@ -200,12 +200,12 @@ struct ForwardedCallerTests {
             let text = "{\"verified\":\(number % 2 == 0),\(user),\"expires_at\":\(number)}"
             let caller = try #require(VouchedCaller(bytes: Array(text.utf8)))
             let bytes = (0..<2).map { _ in forms.bytes(of: caller) }
-            #expect(bytes == [caller.bytes, caller.bytes])
+            expectEqual(bytes, [caller.bytes, caller.bytes])
             if number < 100 { callers.append(caller) }
         }
         for caller in callers + callers {
             let bytes = forms.bytes(of: caller)
-            #expect(bytes == caller.bytes)
+            expectEqual(bytes, caller.bytes)
         }
     }
 }

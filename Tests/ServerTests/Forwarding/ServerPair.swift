@@ -114,7 +114,7 @@ extension LiveDatabaseServer {
         let request = GetDocumentRequest(name: Harness.name(path), consistency: consistency)
         let (outcome, reply) = call(.getDocument, request.encodedBytes())
         if outcome.code == .notFound { return nil }
-        #expect(outcome.code == .ok, "\(outcome.message)")
+        expectEqual(outcome.code, .ok, "\(outcome.message)")
         let fields = try DocumentMessage(wire: reply.byteSpan).fields
         guard let span = DocumentBytes.value(at: try FieldPath("a"), in: fields.byteSpan),
             case .integer(let number) = try Value(wire: span)
@@ -125,7 +125,7 @@ extension LiveDatabaseServer {
     func begin(_ options: TransactionOptions) throws -> [UInt8] {
         let request = BeginTransactionRequest(database: Harness.database, options: options)
         let (outcome, reply) = call(.beginTransaction, request.encodedBytes())
-        #expect(outcome.code == .ok, "\(outcome.message)")
+        expectEqual(outcome.code, .ok, "\(outcome.message)")
         return try BeginTransactionResponse(wire: reply.byteSpan).transaction
     }
 

@@ -16,12 +16,12 @@ struct AuthScriptTests {
         let live = try LiveDatabaseServer { $0.authorization = authorization }
         let http = HTTPTestClient(port: Int(live.gateway.port))
         let reply = try #require(http.request("GET", Self.path))
-        #expect(reply.status == 200)
-        #expect(reply.headers["content-type"] == "text/javascript; charset=utf-8")
-        #expect(reply.headers["cache-control"] == "public, max-age=3600")
-        #expect(reply.body.contains("\nexport function provideTokens(app, getToken) {\n"))
-        #expect(http.request("HEAD", Self.path)?.status == 200)
-        #expect(http.request("POST", Self.path, body: "")?.status == 405)
+        expectEqual(reply.status, 200)
+        expectEqual(reply.headers["content-type"], "text/javascript; charset=utf-8")
+        expectEqual(reply.headers["cache-control"], "public, max-age=3600")
+        expect(reply.body.contains("\nexport function provideTokens(app, getToken) {\n"))
+        expectEqual(http.request("HEAD", Self.path)?.status, 200)
+        expectEqual(http.request("POST", Self.path, body: "")?.status, 405)
     }
 
     @Test
@@ -29,9 +29,9 @@ struct AuthScriptTests {
         let live = try LiveDatabaseServer { $0.http.allowedOrigins = .listed(["https://app.example.org"]) }
         let http = HTTPTestClient(port: Int(live.gateway.port))
         let reply = http.request("GET", Self.path, headers: ["Origin: https://app.example.org"])
-        #expect(reply?.status == 200)
-        #expect(reply?.headers["access-control-allow-origin"] == "https://app.example.org")
-        #expect(reply?.headers["vary"] == "Origin")
-        #expect(http.request("GET", Self.path, headers: ["Origin: https://evil.example"])?.status == 403)
+        expectEqual(reply?.status, 200)
+        expectEqual(reply?.headers["access-control-allow-origin"], "https://app.example.org")
+        expectEqual(reply?.headers["vary"], "Origin")
+        expectEqual(http.request("GET", Self.path, headers: ["Origin: https://evil.example"])?.status, 403)
     }
 }

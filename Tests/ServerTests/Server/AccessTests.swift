@@ -41,20 +41,20 @@ struct AccessTests {
             $0.http.emulatorEndpoints = true
         }
         let native = live.call(.getDocument, GetDocumentRequest(name: Harness.name("c/x")).encodedBytes())
-        #expect(native.outcome.code == .unauthenticated)
+        expectEqual(native.outcome.code, .unauthenticated)
         let http = HTTPTestClient(port: Int(live.gateway.port))
-        #expect(http.request("GET", Self.document)?.status == 401)
-        #expect(http.request("GET", Self.document, headers: [key])?.status == 404)
+        expectEqual(http.request("GET", Self.document)?.status, 401)
+        expectEqual(http.request("GET", Self.document, headers: [key])?.status, 404)
         for wrong in [
             key + "x", "Authorization: Bearer owner", "Authorization: Basic eA==", "Authorization: Bearer a.b.c",
         ] {
-            #expect(http.request("GET", Self.document, headers: [wrong])?.status == 401, "\(wrong)")
+            expectEqual(http.request("GET", Self.document, headers: [wrong])?.status, 401, "\(wrong)")
         }
         // A reader does not write, and does not administer.
-        #expect(http.request("DELETE", Self.document, headers: [key])?.status == 403)
-        #expect(http.request("DELETE", Self.reset, headers: [key])?.status == 403)
-        #expect(http.request("PUT", Self.rules, body: "{}", headers: [key])?.status == 403)
-        for page in ["/livez", "/readyz", "/"] { #expect(http.request("GET", page)?.status == 200, "\(page)") }
+        expectEqual(http.request("DELETE", Self.document, headers: [key])?.status, 403)
+        expectEqual(http.request("DELETE", Self.reset, headers: [key])?.status, 403)
+        expectEqual(http.request("PUT", Self.rules, body: "{}", headers: [key])?.status, 403)
+        for page in ["/livez", "/readyz", "/"] { expectEqual(http.request("GET", page)?.status, 200, "\(page)") }
     }
 
     /// To read its JSON takes most of a second for a body at its limit.
@@ -70,15 +70,15 @@ struct AccessTests {
             http.request(method, target, body: broken, headers: headers)?.status
         }
         let root = "/v1/projects/p/databases/d/documents"
-        #expect(status("POST", root + ":commit", []) == 401)
-        #expect(status("POST", root + ":commit", [key + "x"]) == 401)
-        #expect(status("POST", root + ":commit") == 403)
-        #expect(status("PATCH", root + "/c/x") == 403)
-        #expect(status("POST", "/v1/projects/p/databases?databaseId=new") == 403)
-        #expect(status("POST", "/console/rpc/hearth.admin.v1.Admin/GetServer") == 403)
-        #expect(status("POST", "/console/rpc/google.firestore.v1.Firestore/RunQuery", []) == 401)
+        expectEqual(status("POST", root + ":commit", []), 401)
+        expectEqual(status("POST", root + ":commit", [key + "x"]), 401)
+        expectEqual(status("POST", root + ":commit"), 403)
+        expectEqual(status("PATCH", root + "/c/x"), 403)
+        expectEqual(status("POST", "/v1/projects/p/databases?databaseId=new"), 403)
+        expectEqual(status("POST", "/console/rpc/hearth.admin.v1.Admin/GetServer"), 403)
+        expectEqual(status("POST", "/console/rpc/google.firestore.v1.Firestore/RunQuery", []), 401)
         // This one may call, and gets the error of its body.
-        #expect(status("POST", root + ":runQuery") == 400)
+        expectEqual(status("POST", root + ":runQuery"), 400)
     }
 
     @Test
@@ -92,21 +92,21 @@ struct AccessTests {
             let path = "/v1/projects/p/databases/d/documents" + target
             return http.request(method, path, body: body, headers: [key])?.status
         }
-        #expect(status("PATCH", "/c/x", "{\"fields\":{}}") == 200)
-        #expect(status("PATCH", "/c/x/d/y", "{\"fields\":{}}") == 200)
-        #expect(status("PATCH", "/d/x", "{\"fields\":{}}") == 403)
-        #expect(status("GET", "/c/x") == 200)
-        #expect(status("GET", "/d/x") == 403)
-        #expect(status("GET", "/c") == 200)
-        #expect(status("GET", "/d") == 403)
-        #expect(status("POST", ":runQuery", Self.query("c", isGroup: false)) == 200)
-        #expect(status("POST", ":runQuery", Self.query("c", isGroup: true)) == 403)
-        #expect(status("POST", ":runQuery", Self.query("d", isGroup: false)) == 403)
-        #expect(status("POST", ":executePipeline", Self.pipeline("c")) == 200)
-        #expect(status("POST", ":executePipeline", Self.pipeline("d")) == 403)
-        #expect(status("POST", ":listCollectionIds", "{}") == 403)
+        expectEqual(status("PATCH", "/c/x", "{\"fields\":{}}"), 200)
+        expectEqual(status("PATCH", "/c/x/d/y", "{\"fields\":{}}"), 200)
+        expectEqual(status("PATCH", "/d/x", "{\"fields\":{}}"), 403)
+        expectEqual(status("GET", "/c/x"), 200)
+        expectEqual(status("GET", "/d/x"), 403)
+        expectEqual(status("GET", "/c"), 200)
+        expectEqual(status("GET", "/d"), 403)
+        expectEqual(status("POST", ":runQuery", Self.query("c", isGroup: false)), 200)
+        expectEqual(status("POST", ":runQuery", Self.query("c", isGroup: true)), 403)
+        expectEqual(status("POST", ":runQuery", Self.query("d", isGroup: false)), 403)
+        expectEqual(status("POST", ":executePipeline", Self.pipeline("c")), 200)
+        expectEqual(status("POST", ":executePipeline", Self.pipeline("d")), 403)
+        expectEqual(status("POST", ":listCollectionIds", "{}"), 403)
         let elsewhere = "/v1/projects/q/databases/d/documents/c/x"
-        #expect(http.request("GET", elsewhere, headers: [key])?.status == 403)
+        expectEqual(http.request("GET", elsewhere, headers: [key])?.status, 403)
     }
 
     @Test
@@ -118,7 +118,7 @@ struct AccessTests {
                 $0.authorization = try? TestAuthorization.make(rules, mode: .closed, records: records)
             }
             let http = HTTPTestClient(port: Int(live.gateway.port))
-            #expect(http.request("GET", Self.document, headers: [key])?.status == status)
+            expectEqual(http.request("GET", Self.document, headers: [key])?.status, status)
         }
     }
 
@@ -139,12 +139,12 @@ struct AccessTests {
         }
         for header in ["Forwarded: for=10.0.0.1", "X-Forwarded-For: 10.0.0.1", "Via: 1.1 proxy"] {
             let http = HTTPTestClient(port: Int(live.gateway.port))
-            #expect(http.request("GET", Self.document)?.status == 404)
+            expectEqual(http.request("GET", Self.document)?.status, 404)
             let refused = try #require(http.request("GET", Self.document, headers: [header]))
-            #expect(refused.status == 403 && refused.body.contains("--rules"), "\(header)")
-            #expect(http.request("GET", "/metrics", headers: [header])?.status == 403)
-            #expect(http.request("DELETE", Self.reset, headers: [header])?.status == 403)
-            #expect(http.request("GET", "/livez", headers: [header])?.status == 200)
+            expect(refused.status == 403 && refused.body.contains("--rules"), "\(header)")
+            expectEqual(http.request("GET", "/metrics", headers: [header])?.status, 403)
+            expectEqual(http.request("DELETE", Self.reset, headers: [header])?.status, 403)
+            expectEqual(http.request("GET", "/livez", headers: [header])?.status, 200)
         }
     }
 
@@ -181,9 +181,9 @@ struct AccessTests {
         }
         let http = HTTPTestClient(port: Int(live.gateway.port))
         let path = "/emulator/v1/\(Harness.database)/documents"
-        #expect(http.request("DELETE", path)?.status == 200)
-        #expect(reads.load(ordering: .relaxed) > 0)
-        #expect(http.request("GET", "/v1/\(Harness.database)/documents/c")?.body.contains("name") == false)
+        expectEqual(http.request("DELETE", path)?.status, 200)
+        expect(reads.load(ordering: .relaxed) > 0)
+        expectEqual(http.request("GET", "/v1/\(Harness.database)/documents/c")?.body.contains("name"), false)
     }
 
     @Test
@@ -193,27 +193,27 @@ struct AccessTests {
             $0.http.emulatorEndpoints = true
         }
         let http = HTTPTestClient(port: Int(live.gateway.port))
-        #expect(http.request("GET", Self.rules)?.status == 404)
+        expectEqual(http.request("GET", Self.rules)?.status, 404)
         let block = "match /c/{x} { allow read: if 'a' == 'a' && request.auth != null; }"
         let text = "service cloud.firestore { match /databases/{d}/documents { \(block) } }"
         let body = "{\"rules\":{\"files\":[{\"name\":\"security.rules\",\"content\":\"\(text)\"}]}}"
-        #expect(http.request("PUT", Self.rules, body: body)?.status == 200)
-        #expect(http.request("GET", Self.rules)?.body.contains("request.auth != null") == true)
-        #expect(http.request("GET", Self.document)?.status == 403)
+        expectEqual(http.request("PUT", Self.rules, body: body)?.status, 200)
+        expectEqual(http.request("GET", Self.rules)?.body.contains("request.auth != null"), true)
+        expectEqual(http.request("GET", Self.document)?.status, 403)
         let user = "Authorization: \(TestAuthorization.user("alice"))"
-        #expect(http.request("GET", Self.document, headers: [user])?.status == 404)
-        #expect(http.request("DELETE", Self.document, headers: [user])?.status == 403)
-        #expect(http.request("DELETE", Self.document, headers: ["Authorization: Bearer owner"])?.status == 200)
+        expectEqual(http.request("GET", Self.document, headers: [user])?.status, 404)
+        expectEqual(http.request("DELETE", Self.document, headers: [user])?.status, 403)
+        expectEqual(http.request("DELETE", Self.document, headers: ["Authorization: Bearer owner"])?.status, 200)
         let other = Self.document.replacing("/p/", with: "/q/")
-        #expect(http.request("GET", other)?.status == 404)
+        expectEqual(http.request("GET", other)?.status, 404)
         let wrong = try #require(http.request("PUT", Self.rules, body: body.replacing("!= null", with: "!=")))
-        #expect(wrong.status == 400 && wrong.body.contains("Error compiling rules:\\nL1:"))
-        #expect(http.request("GET", Self.document)?.status == 403)
+        expect(wrong.status == 400 && wrong.body.contains("Error compiling rules:\\nL1:"))
+        expectEqual(http.request("GET", Self.document)?.status, 403)
         let coverage = "/emulator/v1/projects/p:ruleCoverage"
-        #expect(http.request("GET", coverage)?.body.contains("\"count\":") == true)
-        #expect(http.request("GET", coverage + ".html")?.body.contains("<html>") == true)
+        expectEqual(http.request("GET", coverage)?.body.contains("\"count\":"), true)
+        expectEqual(http.request("GET", coverage + ".html")?.body.contains("<html>"), true)
         for damaged in ["", "{}", "{\"rules\":{}}", "{\"rules\":{\"files\":[]}}", "{\"rules\":{\"files\":[{}]}}"] {
-            #expect(http.request("PUT", Self.rules, body: damaged)?.status == 400, "\(damaged)")
+            expectEqual(http.request("PUT", Self.rules, body: damaged)?.status, 400, "\(damaged)")
         }
     }
 
@@ -233,7 +233,7 @@ struct AccessTests {
         let body = "{\"rules\":{\"files\":[{\"content\":\"\(text)\"}]}}"
         let refused = try #require(
             http.request("PUT", Self.rules, body: body, headers: ["Authorization: Bearer \(key)"]))
-        #expect(refused.status == 403 && refused.body.contains("hearth rules apply"))
+        expect(refused.status == 403 && refused.body.contains("hearth rules apply"))
     }
 
     @Test
@@ -248,24 +248,24 @@ struct AccessTests {
             "localhost", "localhost:8080", "LocalHost", "127.0.0.1:1", "127.1.2.3", "[::1]:8080", "db.localhost",
             "hearth:8080",
         ] {
-            #expect(status(host) == 200, "\(host)")
+            expectEqual(status(host), 200, "\(host)")
         }
         for host in [
             "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "[::2]", "10.0.0.1", "hearth.example",
             "localhost:x",
         ] {
-            #expect(status(host) == 403, "\(host)")
+            expectEqual(status(host), 403, "\(host)")
         }
         let old = HTTPTestClient(port: Int(live.gateway.port))
         old.send("GET /livez HTTP/1.0\r\n\r\n")
-        #expect(old.reply()?.status == 200)
+        expectEqual(old.reply()?.status, 200)
     }
 
     @Test
     func `Names are any, local, or a list without ports`() {
-        #expect(AllowedHosts("any") == .any && AllowedHosts("any")?.contains("evil.example") == true)
-        #expect(AllowedHosts("local") == .local(and: []))
-        #expect(AllowedHosts("Hearth,db.example.org") == .local(and: ["hearth", "db.example.org"]))
-        for text in ["", "a,", "a:80", "http://a", "a b"] { #expect(AllowedHosts(text) == nil, "\(text)") }
+        expect(AllowedHosts("any") == .any && AllowedHosts("any")?.contains("evil.example") == true)
+        expectEqual(AllowedHosts("local"), .local(and: []))
+        expectEqual(AllowedHosts("Hearth,db.example.org"), .local(and: ["hearth", "db.example.org"]))
+        for text in ["", "a,", "a:80", "http://a", "a b"] { expectNil(AllowedHosts(text), "\(text)") }
     }
 }

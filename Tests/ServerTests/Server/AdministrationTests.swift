@@ -62,23 +62,23 @@ struct AdministrationTests {
     @Test
     func `A running server writes a backup, and says why it does not`() throws {
         let live = try LiveDatabaseServer()
-        #expect(try live.set("c/x", one).code == .ok)
+        try expectEqual(live.set("c/x", one).code, .ok)
         let data = live.directory.path(of: "data")
         let copy = live.directory.path(of: "copy")
         try AdminClient.backup(directory: data, to: copy)
-        #expect(refusalOfBackup(data, to: copy).contains(copy))
-        #expect(refusalOfBackup(data, to: "copy") == "The directory of a copy must be an absolute path.")
+        expect(refusalOfBackup(data, to: copy).contains(copy))
+        expectEqual(refusalOfBackup(data, to: "copy"), "The directory of a copy must be an absolute path.")
         let store = try DocumentStore.open(StoreConfiguration(directory: copy))
         defer { store.close() }
-        #expect(store.statistics.databases == 1)
+        expectEqual(store.statistics.databases, 1)
     }
 
     @Test
     func `Where the server listens, and a checkpoint`() throws {
         let live = try LiveDatabaseServer()
         let data = live.directory.path(of: "data")
-        #expect(try AdminClient.address(directory: data) == "\(live.gateway.host):\(live.gateway.port)")
-        #expect(try live.set("c/x", one).code == .ok)
+        try expectEqual(AdminClient.address(directory: data), "\(live.gateway.host):\(live.gateway.port)")
+        try expectEqual(live.set("c/x", one).code, .ok)
         try AdminClient.checkpoint(directory: data)
     }
 
@@ -86,12 +86,12 @@ struct AdministrationTests {
     func `Without a server there is none to ask, also where the socket of one is left`() throws {
         let directory = TemporaryDirectory("gateway")
         let path = AdminSocket.path(in: directory.path)
-        #expect(refusalOfCheckpoint(directory.path).hasPrefix("no server"))
+        expect(refusalOfCheckpoint(directory.path).hasPrefix("no server"))
         let left = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        #expect(withAddress(path) { bind(left, $0, $1) } == 0)
+        expectEqual(withAddress(path) { bind(left, $0, $1) }, 0)
         close(left)
-        #expect(access(path, F_OK) == 0)
-        #expect(refusalOfCheckpoint(directory.path).hasPrefix("no server"))
+        expectEqual(access(path, F_OK), 0)
+        expect(refusalOfCheckpoint(directory.path).hasPrefix("no server"))
     }
 
     @Test
@@ -100,12 +100,12 @@ struct AdministrationTests {
         let data = live.directory.path(of: "data")
         let path = AdminSocket.path(in: data)
         var status = stat()
-        #expect(stat(path, &status) == 0)
-        #expect(status.st_mode & 0o777 == 0o600)
+        expectEqual(stat(path, &status), 0)
+        expectEqual(status.st_mode & 0o777, 0o600)
         live.stop()
-        #expect(access(path, F_OK) != 0)
+        expect(access(path, F_OK) != 0)
         let left = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        #expect(withAddress(path) { bind(left, $0, $1) } == 0)
+        expectEqual(withAddress(path) { bind(left, $0, $1) }, 0)
         close(left)
         let again = try DatabaseServer.start(
             DatabaseServerConfiguration(store: StoreConfiguration(directory: data), log: Log(level: .error) { _ in }))
@@ -122,7 +122,7 @@ struct AdministrationTests {
         configuration.transport.port = 0
         let gateway = try DatabaseServer.start(configuration)
         defer { gateway.stop() }
-        #expect(try AdminClient.address(directory: data).hasSuffix(":\(gateway.port)"))
+        try expect(AdminClient.address(directory: data).hasSuffix(":\(gateway.port)"))
     }
 
     @Test
@@ -131,14 +131,14 @@ struct AdministrationTests {
     {
         let live = try LiveDatabaseServer()
         for method in [.adminBackup, .adminFork, .adminCheckpoint, .adminGetServer] as [FirestoreMessages.Method] {
-            #expect(!method.isServedOverTCP && live.call(method, []).outcome.code == .unimplemented)
+            expect(!method.isServedOverTCP && live.call(method, []).outcome.code == .unimplemented)
         }
         for method in FirestoreMessages.Method.allCases
         where [.firestoreAdmin, .operations].contains(method.service) {
-            #expect(live.call(method, []).outcome.code == .invalidArgument, "\(method)")
+            expectEqual(live.call(method, []).outcome.code, .invalidArgument, "\(method)")
         }
         let request = ListIndexesRequest(database: Harness.database).encodedBytes()
-        #expect(live.call(.adminListIndexes, request).outcome.code == .ok)
+        expectEqual(live.call(.adminListIndexes, request).outcome.code, .ok)
     }
 
     @Test
@@ -149,7 +149,7 @@ struct AdministrationTests {
         let path = AdminSocket.path(in: data)
         for bytes in [Array("backup /tmp/x\n".utf8), [0x89, 0xFF, 0, 1], [UInt8](repeating: 0x16, count: 5_000)] {
             let descriptor = try #require(connect(path))
-            #expect(send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
+            expectEqual(send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)), bytes.count)
             shutdown(descriptor, Int32(SHUT_WR))
             var rest = [UInt8](repeating: 0, count: 4_096)
             while recv(descriptor, &rest, rest.count, 0) > 0 {}
@@ -160,10 +160,11 @@ struct AdministrationTests {
         let connection = try ClientConnection.connect(toSocketAt: path, on: loop.next())
         for method in FirestoreMessages.Method.allCases where method.service.isAdministrative {
             let code = live.call(method, [0xFF, 0xFF, 0x01], on: connection).outcome.code
-            #expect(code == .invalidArgument, "\(method.name)")
+            expectEqual(code, .invalidArgument, "\(method.name)")
         }
         let nameless = ApplyIndexesRequest(database: "d", indexes: [], fieldOverrides: [])
-        #expect(live.call(.adminApplyIndexes, nameless.encodedBytes(), on: connection).outcome.code == .invalidArgument)
+        expectEqual(
+            live.call(.adminApplyIndexes, nameless.encodedBytes(), on: connection).outcome.code, .invalidArgument)
         connection.close()
         try AdminClient.checkpoint(directory: data)
     }
@@ -172,7 +173,7 @@ struct AdministrationTests {
     func `Indexes of every form are applied as they were declared, and listed`() throws {
         let live = try LiveDatabaseServer()
         let data = live.directory.path(of: "data")
-        #expect(try live.set("c/x", one).code == .ok)
+        try expectEqual(live.set("c/x", one).code, .ok)
         let (a, b) = (try FieldPath("a"), try FieldPath("m.`x y`"))
         let wanted = IndexDeclaration(
             indexes: [
@@ -195,10 +196,10 @@ struct AdministrationTests {
         try AdminClient.applyIndexes(wanted, in: database, directory: data)
         let listed = try AdminClient.listIndexes(of: database, directory: data)
         let expected = wanted.indexes.map(\.json) + wanted.fieldOverrides.map(\.json)
-        #expect(Set(listed.map(\.json)) == Set(expected))
-        #expect(listed.allSatisfy { ["BUILDING", "READY"].contains($0.state) })
+        expectEqual(Set(listed.map(\.json)), Set(expected))
+        expect(listed.allSatisfy { ["BUILDING", "READY"].contains($0.state) })
         try AdminClient.applyIndexes(IndexDeclaration(), in: database, directory: data)
-        #expect(try AdminClient.listIndexes(of: database, directory: data).allSatisfy { $0.state == "DROPPING" })
+        try expect(AdminClient.listIndexes(of: database, directory: data).allSatisfy { $0.state == "DROPPING" })
     }
 
     @Test
@@ -210,7 +211,7 @@ struct AdministrationTests {
         let text = refusal { () throws(AdminClient.Failure) in
             try AdminClient.applyIndexes(wanted, in: database, directory: data)
         }
-        #expect(text == "c.a is overridden twice.")
-        #expect(try AdminClient.listIndexes(of: database, directory: data).isEmpty)
+        expectEqual(text, "c.a is overridden twice.")
+        try expect(AdminClient.listIndexes(of: database, directory: data).isEmpty)
     }
 }

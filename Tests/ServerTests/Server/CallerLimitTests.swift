@@ -45,7 +45,7 @@ import Testing
 
     /// How many of so many requests are served; the others get 429.
     private func served(_ statuses: [Int?]) -> Int {
-        #expect(statuses.allSatisfy { $0 == 200 || $0 == 404 || $0 == 429 }, "\(statuses)")
+        expect(statuses.allSatisfy { $0 == 200 || $0 == 404 || $0 == 429 }, "\(statuses)")
         return statuses.count { $0 != 429 }
     }
 
@@ -60,9 +60,9 @@ import Testing
         let http = HTTPTestClient(port: Int(live.gateway.port))
         let all = statuses(live, 200, from: "192.0.2.1", over: http)
         let count = served(all)
-        #expect(count >= 40 && all.prefix(40).allSatisfy { $0 == 404 })
-        #expect(served(statuses(live, 20, from: "192.0.2.2")) == 20)
-        #expect(served(statuses(live, 20, from: "2001:db8::1")) == 20)
+        expect(count >= 40 && all.prefix(40).allSatisfy { $0 == 404 })
+        expectEqual(served(statuses(live, 20, from: "192.0.2.2")), 20)
+        expectEqual(served(statuses(live, 20, from: "2001:db8::1")), 20)
     }
 
     @Test func `A call beyond the limit says when to come again, and is counted`() throws {
@@ -74,18 +74,18 @@ import Testing
             if reply?.status == 429 { refused = reply }
         }
         let reply = try #require(refused)
-        #expect(reply.headers["retry-after"] == "1" || reply.headers["retry-after"] == "2")
-        #expect(reply.body.contains("RESOURCE_EXHAUSTED") && reply.body.contains("from this address"))
-        #expect(limited(live, "address_requests").flatMap { Int($0) } ?? 0 >= 1)
+        expect(reply.headers["retry-after"] == "1" || reply.headers["retry-after"] == "2")
+        expect(reply.body.contains("RESOURCE_EXHAUSTED") && reply.body.contains("from this address"))
+        expect(limited(live, "address_requests").flatMap { Int($0) } ?? 0 >= 1)
     }
 
     @Test func `Each user has a share; principals have no limit`() throws {
         let live = try live(CallerRates(userRequests: 1), mode: .emulator)
         let (ada, eve) = (TestAuthorization.user("ada"), TestAuthorization.user("eve"))
-        #expect(2..<100 ~= served(statuses(live, 100, from: nil, ada)))
-        #expect(served(statuses(live, 2, from: nil, eve)) == 2)
-        #expect(served(statuses(live, 100, from: nil, "Bearer owner")) == 100)
-        #expect(limited(live, "user_requests") != "0" && limited(live, "address_requests") == "0")
+        expect(2..<100 ~= served(statuses(live, 100, from: nil, ada)))
+        expectEqual(served(statuses(live, 2, from: nil, eve)), 2)
+        expectEqual(served(statuses(live, 100, from: nil, "Bearer owner")), 100)
+        expect(limited(live, "user_requests") != "0" && limited(live, "address_requests") == "0")
     }
 
     private func commit(_ live: LiveDatabaseServer, from client: String, over http: HTTPTestClient) -> Int? {
@@ -104,10 +104,10 @@ import Testing
         let http = HTTPTestClient(port: Int(live.gateway.port))
         let all = (0..<100).map { _ in commit(live, from: "192.0.2.1", over: http) }
         let count = served(all)
-        #expect(2..<100 ~= count && all.prefix(2) == [200, 200])
-        #expect(served(statuses(live, 20, from: "192.0.2.1")) == 20)
-        #expect(commit(live, from: "192.0.2.2", over: http) == 200)
-        #expect(limited(live, "address_commits") == "\(100 - count)")
+        expect(2..<100 ~= count && all.prefix(2) == [200, 200])
+        expectEqual(served(statuses(live, 20, from: "192.0.2.1")), 20)
+        expectEqual(commit(live, from: "192.0.2.2", over: http), 200)
+        expectEqual(limited(live, "address_commits"), "\(100 - count)")
     }
 
     @Test func `Rules that work too much keep the calls of their caller waiting`() throws {
@@ -115,9 +115,9 @@ import Testing
         rates.networkRuleWork = 1
         let live = try live(rates, "match /{p=**} { allow read: if request.time != null; }")
         let all = statuses(live, 200, from: "192.0.2.1")
-        #expect(1..<200 ~= served(all) && all.first == 404)
-        #expect(served(statuses(live, 1, from: "192.0.2.2")) == 1)
-        #expect(limited(live, "address_rule_work") != "0" && limited(live, "address_requests") == "0")
+        expect(1..<200 ~= served(all) && all.first == 404)
+        expectEqual(served(statuses(live, 1, from: "192.0.2.2")), 1)
+        expect(limited(live, "address_rule_work") != "0" && limited(live, "address_requests") == "0")
     }
 
     @Test func `An address listens to so many targets, on all of its streams`() throws {
@@ -150,12 +150,12 @@ import Testing
             changes(grpc).contains { $0.kind == .current && $0.targets == [id] }
         }
         let first = listen(1...2, from: "192.0.2.1")
-        #expect(first.read { _ in isCurrent(first, 2) })
+        expect(first.read { _ in isCurrent(first, 2) })
         let second = listen(1...3, from: "192.0.2.1")
-        #expect(second.read { _ in removed(second) == [2, 3] && isCurrent(second, 1) })
+        expect(second.read { _ in removed(second) == [2, 3] && isCurrent(second, 1) })
         let other = listen(1...3, from: "192.0.2.2")
-        #expect(other.read { _ in isCurrent(other, 3) })
-        #expect(limited(live, "address_listeners") == "2")
+        expect(other.read { _ in isCurrent(other, 3) })
+        expectEqual(limited(live, "address_listeners"), "2")
         first.raw.finishSending()
         try waitUntil("the targets of a stream that has ended are free") {
             let next = listen(1...1, from: "192.0.2.1")
@@ -167,19 +167,19 @@ import Testing
         let live = try live(CallerRates(networkRefusals: 5))
         let http = HTTPTestClient(port: Int(live.gateway.port))
         let answers = statuses(live, 5, from: "192.0.2.1", "Bearer a.b.c", over: http)
-        #expect(answers == Array(repeating: 401, count: 5))
+        expectEqual(answers, Array(repeating: 401, count: 5))
         var last: HTTPTestClient.Reply?
         var count = 0
         while count < 5_000 {
             let headers = ["X-Forwarded-For: 192.0.2.1", "Authorization: Bearer a.b.c"]
             guard let reply = http.request("GET", Self.document, headers: headers) else { break }
-            #expect(reply.status == 429 || reply.status == 401)
+            expect(reply.status == 429 || reply.status == 401)
             last = reply
             count += 1
         }
-        #expect(count > 50 && count < 5_000)
-        #expect(last?.status == 429)
-        #expect(statuses(live, 1, from: "192.0.2.2", "Bearer a.b.c") == [401])
+        expect(count > 50 && count < 5_000)
+        expectEqual(last?.status, 429)
+        expectEqual(statuses(live, 1, from: "192.0.2.2", "Bearer a.b.c"), [401])
     }
 
     @Test func `An address has so many connections`() throws {
@@ -188,17 +188,17 @@ import Testing
             $0.transport.countsPrivateNetworks = true
         }
         // The fixture has one.
-        #expect(live.call(.healthCheck, []).outcome.code == .ok)
+        expectEqual(live.call(.healthCheck, []).outcome.code, .ok)
         var held: [HTTPTestClient] = []
         for _ in 0..<2 {
             held.append(HTTPTestClient(port: Int(live.gateway.port)))
-            #expect(held.last?.request("GET", "/livez")?.status == 200)
+            expectEqual(held.last?.request("GET", "/livez")?.status, 200)
         }
         let refused = try #require(HTTPTestClient(port: Int(live.gateway.port)).request("GET", "/livez"))
-        #expect(refused.status == 429 && refused.headers["retry-after"] == "1")
-        #expect(refused.body.contains("more than 3 connections"))
+        expect(refused.status == 429 && refused.headers["retry-after"] == "1")
+        expect(refused.body.contains("more than 3 connections"))
         let page = held[0].request("GET", "/metrics")?.body ?? ""
-        #expect(page.contains("\nhearth_limited_total{limit=\"address_connections\"} 1\n"))
+        expect(page.contains("\nhearth_limited_total{limit=\"address_connections\"} 1\n"))
         held.removeLast()
         try waitUntil("a connection is free") {
             HTTPTestClient(port: Int(live.gateway.port)).request("GET", "/livez")?.status == 200
@@ -213,7 +213,7 @@ import Testing
                 if countsPrivate { $0.transport.trustedProxies = Self.thisMachine }
             }
             let held = (0..<4).map { _ in HTTPTestClient(port: Int(live.gateway.port)) }
-            for client in held { #expect(client.request("GET", "/livez")?.status == 200) }
+            for client in held { expectEqual(client.request("GET", "/livez")?.status, 200) }
         }
     }
 
@@ -229,12 +229,12 @@ import Testing
             let reply = try #require(request("&RID=1", from: "192.0.2.1", body: "count=0"))
             opened.append(reply.body.split(separator: "\"").dropFirst(3).first.map(String.init) ?? "")
         }
-        #expect(request("&RID=1", from: "192.0.2.1", body: "count=0")?.status == 429)
-        #expect(request("&RID=1", from: "192.0.2.2", body: "count=0")?.status == 200)
-        #expect(request("&SID=\(opened[0])&TYPE=terminate", from: "192.0.2.1", body: "")?.status == 200)
+        expectEqual(request("&RID=1", from: "192.0.2.1", body: "count=0")?.status, 429)
+        expectEqual(request("&RID=1", from: "192.0.2.2", body: "count=0")?.status, 200)
+        expectEqual(request("&SID=\(opened[0])&TYPE=terminate", from: "192.0.2.1", body: "")?.status, 200)
         try waitUntil("a session has ended") {
             request("&RID=1", from: "192.0.2.1", body: "count=0")?.status == 200
         }
-        #expect(request("&RID=1", from: "192.0.2.1", body: "count=0")?.status == 429)
+        expectEqual(request("&RID=1", from: "192.0.2.1", body: "count=0")?.status, 429)
     }
 }

@@ -67,46 +67,46 @@ struct DatabaseAdminTests {
                 $0.location = "europe-west3"
                 $0.deleteProtection = .on
             })
-        #expect(try admin.reply(.getOperation, NamedRequest(name: made.name)) == made)
+        try expectEqual(admin.reply(.getOperation, NamedRequest(name: made.name)), made)
         guard case .response(let response) = made.result else {
             Issue.record("the creation is not done")
             return
         }
-        #expect(response.typeURL == "type.googleapis.com/google.firestore.admin.v1.Database")
+        expectEqual(response.typeURL, "type.googleapis.com/google.firestore.admin.v1.Database")
         let database: AdminDatabase = try admin.reply(.getDatabase, Self.name("staging"))
-        #expect(try AdminDatabase(wire: response.value.byteSpan) == database)
-        #expect(database.location == "europe-west3" && database.deleteProtection == .on)
-        #expect(database.createTime != nil && database.retentionSeconds == 3_600 && database.typeNumber == 1)
-        #expect(database.concurrencyMode == .optimistic && database.pointInTimeRecovery == .off)
-        #expect(admin.failure(.createDatabase, Self.create("staging")).code == .alreadyExists)
+        try expectEqual(AdminDatabase(wire: response.value.byteSpan), database)
+        expect(database.location == "europe-west3" && database.deleteProtection == .on)
+        expect(database.createTime != nil && database.retentionSeconds == 3_600 && database.typeNumber == 1)
+        expect(database.concurrencyMode == .optimistic && database.pointInTimeRecovery == .off)
+        expectEqual(admin.failure(.createDatabase, Self.create("staging")).code, .alreadyExists)
         try admin.write("staging", count: 1_000)
         try admin.write("implied", count: 1)
-        #expect(try admin.names() == ["implied", "staging"])
+        try expectEqual(admin.names(), ["implied", "staging"])
 
         let deletion = DeleteDatabaseRequest(name: "projects/p/databases/staging")
-        #expect(admin.failure(.deleteDatabase, deletion).code == .failedPrecondition)
+        expectEqual(admin.failure(.deleteDatabase, deletion).code, .failedPrecondition)
         let stale = DeleteDatabaseRequest(name: deletion.name, etag: "stale")
-        #expect(admin.failure(.deleteDatabase, stale).code == .aborted)
+        expectEqual(admin.failure(.deleteDatabase, stale).code, .aborted)
         var change = database
         change.deleteProtection = .off
         let updated: LongRunningOperation = try admin.reply(
             .updateDatabase, UpdateDatabaseRequest(database: change, mask: ["delete_protection_state"]))
-        #expect(updated.result != nil)
+        expect(updated.result != nil)
         let unprotected: AdminDatabase = try admin.reply(.getDatabase, Self.name("staging"))
-        #expect(unprotected.deleteProtection == .off && unprotected.etag != database.etag)
-        #expect(unprotected.createTime == database.createTime)
+        expect(unprotected.deleteProtection == .off && unprotected.etag != database.etag)
+        expectEqual(unprotected.createTime, database.createTime)
 
         let begun: LongRunningOperation = try admin.reply(.deleteDatabase, deletion)
-        #expect(begun.metadata?.typeURL == "type.googleapis.com/google.firestore.admin.v1.DeleteDatabaseMetadata")
-        #expect(admin.failure(.getDatabase, Self.name("staging")).code == .notFound)
-        #expect(try admin.names() == ["implied"])
-        #expect(try admin.finish(begun).result != nil)
-        #expect(try admin.names(showsDeleted: true) == ["implied"])
-        #expect(admin.failure(.deleteDatabase, deletion).code == .notFound)
+        expectEqual(begun.metadata?.typeURL, "type.googleapis.com/google.firestore.admin.v1.DeleteDatabaseMetadata")
+        expectEqual(admin.failure(.getDatabase, Self.name("staging")).code, .notFound)
+        try expectEqual(admin.names(), ["implied"])
+        try expect(admin.finish(begun).result != nil)
+        try expectEqual(admin.names(showsDeleted: true), ["implied"])
+        expectEqual(admin.failure(.deleteDatabase, deletion).code, .notFound)
         try admin.write("staging", count: 1)
-        #expect(try admin.names() == ["implied", "staging"])
-        #expect(try admin.finish(begun).result != nil, "the operation of a database that is there again")
-        #expect(admin.failure(.getOperation, NamedRequest(name: made.name)).code == .notFound)
+        try expectEqual(admin.names(), ["implied", "staging"])
+        try expect(admin.finish(begun).result != nil, "the operation of a database that is there again")
+        expectEqual(admin.failure(.getOperation, NamedRequest(name: made.name)).code, .notFound)
     }
 
     @Test
@@ -115,19 +115,19 @@ struct DatabaseAdminTests {
         let _: LongRunningOperation = try admin.reply(
             .createDatabase, Self.create("staging") { $0.location = String(repeating: "é", count: 63) })
         let database: AdminDatabase = try admin.reply(.getDatabase, Self.name("staging"))
-        #expect(database.location == String(repeating: "é", count: 31))
+        expectEqual(database.location, String(repeating: "é", count: 31))
     }
 
     @Test(arguments: ["", "abc", "Upper", "1abc", "abc-", "a_bcd", String(repeating: "a", count: 64), "a/bcd"])
     func `An id that the cloud refuses is refused`(id: String) throws {
-        #expect(!DatabaseID.isValid(id))
+        expect(!DatabaseID.isValid(id))
     }
 
     @Test
     func `More databases than a response may have are refused`() throws {
         try IndexAdminService.check(listed: 10_000)
         let error = #expect(throws: RequestError.self) { try IndexAdminService.check(listed: 10_001) }
-        #expect(error?.code == .resourceExhausted && error?.message.contains("10001") == true)
+        expect(error?.code == .resourceExhausted && error?.message.contains("10001") == true)
     }
 
     @Test
@@ -139,23 +139,23 @@ struct DatabaseAdminTests {
         ]
         for (change, text) in requests {
             let outcome = admin.failure(.createDatabase, Self.create("abcd", change))
-            #expect(outcome.code == .unimplemented && outcome.message.contains(text), "\(outcome)")
+            expect(outcome.code == .unimplemented && outcome.message.contains(text), "\(outcome)")
         }
         for parent in ["", "p", "projects/", "projects/p/databases", "projects"] {
             let request = CreateDatabaseRequest(parent: parent, database: nil, databaseID: "abcd")
-            #expect(admin.failure(.createDatabase, request).code == .invalidArgument)
-            #expect(admin.failure(.listDatabases, ListDatabasesRequest(parent: parent)).code == .invalidArgument)
+            expectEqual(admin.failure(.createDatabase, request).code, .invalidArgument)
+            expectEqual(admin.failure(.listDatabases, ListDatabasesRequest(parent: parent)).code, .invalidArgument)
         }
-        #expect(admin.failure(.createDatabase, Self.create("bad id")).code == .invalidArgument)
-        #expect(admin.failure(.updateDatabase, UpdateDatabaseRequest(database: nil)).code == .invalidArgument)
+        expectEqual(admin.failure(.createDatabase, Self.create("bad id")).code, .invalidArgument)
+        expectEqual(admin.failure(.updateDatabase, UpdateDatabaseRequest(database: nil)).code, .invalidArgument)
         let absent = AdminDatabase(name: "projects/p/databases/none")
-        #expect(admin.failure(.updateDatabase, UpdateDatabaseRequest(database: absent)).code == .notFound)
+        expectEqual(admin.failure(.updateDatabase, UpdateDatabaseRequest(database: absent)).code, .notFound)
         let immovable = UpdateDatabaseRequest(database: absent, mask: ["location_id"])
-        #expect(admin.failure(.updateDatabase, immovable).code == .invalidArgument)
-        #expect(admin.failure(.deleteDatabase, DeleteDatabaseRequest(name: absent.name)).code == .notFound)
+        expectEqual(admin.failure(.updateDatabase, immovable).code, .invalidArgument)
+        expectEqual(admin.failure(.deleteDatabase, DeleteDatabaseRequest(name: absent.name)).code, .notFound)
         for operation in ["create-1", "delete-1", "update-x", "delete-", "delete--1"] {
             let name = NamedRequest(name: "projects/p/databases/none/operations/\(operation)")
-            #expect(admin.failure(.getOperation, name).code == .notFound)
+            expectEqual(admin.failure(.getOperation, name).code, .notFound)
         }
     }
 }

@@ -28,13 +28,13 @@ struct DatabaseServerTests {
     @Test
     func `A document is committed and read back over a connection`() throws {
         let live = try LiveDatabaseServer()
-        #expect(try live.set("c/x", one).code == .ok)
+        try expectEqual(live.set("c/x", one).code, .ok)
         let (outcome, reply) = live.call(.getDocument, GetDocumentRequest(name: Harness.name("c/x")).encodedBytes())
-        #expect(outcome.code == .ok)
-        #expect(try DocumentMessage(wireBytes: reply).fields == one)
+        expectEqual(outcome.code, .ok)
+        try expectEqual(DocumentMessage(wireBytes: reply).fields, one)
         let missing = live.call(.getDocument, GetDocumentRequest(name: Harness.name("c/y")).encodedBytes())
-        #expect(missing.outcome.code == .notFound)
-        #expect(missing.outcome.message.contains("c/y"))
+        expectEqual(missing.outcome.code, .notFound)
+        expect(missing.outcome.message.contains("c/y"))
     }
 
     @Test
@@ -45,19 +45,19 @@ struct DatabaseServerTests {
         }
         let begin = BeginTransactionRequest(database: Harness.database, options: nil).encodedBytes()
         let other = live.connect()
-        for _ in 0..<5 { #expect(live.call(.beginTransaction, begin, on: other).outcome.code == .ok) }
+        for _ in 0..<5 { expectEqual(live.call(.beginTransaction, begin, on: other).outcome.code, .ok) }
         let refused = live.call(.beginTransaction, begin, on: other).outcome
-        #expect(refused.code == .resourceExhausted && refused.message.contains("of this connection"))
-        #expect(live.call(.beginTransaction, begin).outcome.code == .ok)
+        expect(refused.code == .resourceExhausted && refused.message.contains("of this connection"))
+        expectEqual(live.call(.beginTransaction, begin).outcome.code, .ok)
         let full = live.call(.beginTransaction, begin).outcome
-        #expect(full.code == .resourceExhausted && full.message.contains("at most 6"))
+        expect(full.code == .resourceExhausted && full.message.contains("at most 6"))
         other.close()
         // The server notices in its own time.
         var begun = 0
         for _ in 0..<10_000 where begun < 4 {
             if live.call(.beginTransaction, begin).outcome.code == .ok { begun += 1 }
         }
-        #expect(begun == 4)
+        expectEqual(begun, 4)
     }
 
     @Test
@@ -72,8 +72,8 @@ struct DatabaseServerTests {
         live.stop()
         try listener.ended.wait(until: "the stream has ended")
         let (outcome, messages) = listener.state.withLock { $0 }
-        #expect(outcome.code == .unavailable && outcome.message == "the server is draining")
-        #expect(messages.count == 1)
+        expect(outcome.code == .unavailable && outcome.message == "the server is draining")
+        expectEqual(messages.count, 1)
     }
 
     @Test
@@ -103,53 +103,53 @@ struct DatabaseServerTests {
                 }
             }
         }
-        #expect(group.wait(timeout: .now() + .seconds(60)) == .success)
-        #expect(wrong.withLock { $0 } == 0)
+        expectEqual(group.wait(timeout: .now() + .seconds(60)), .success)
+        expectEqual(wrong.withLock { $0 }, 0)
         let totals = live.gateway.totals
-        #expect(totals["calls_succeeded"] == 600)
-        #expect(totals["writes_submitted"] == 300)
+        expectEqual(totals["calls_succeeded"], 600)
+        expectEqual(totals["writes_submitted"], 300)
     }
 
     @Test
     func `A query's results stream over a connection, more than a window of them`() throws {
         let live = try LiveDatabaseServer()
         let padding = Harness.fields(["p": .string(String(repeating: "x", count: 20_000))])
-        for index in 0..<100 { #expect(try live.set("c/\(100 + index)", padding).code == .ok) }
+        for index in 0..<100 { try expectEqual(live.set("c/\(100 + index)", padding).code, .ok) }
         let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
         let (outcome, messages) = live.stream(
             .runQuery, RunQueryRequest(parent: Harness.root, query: query).encodedBytes())
-        #expect(outcome.code == .ok)
+        expectEqual(outcome.code, .ok)
         let names = try messages.compactMap { try RunQueryResponse(wireBytes: $0).document?.name }
-        #expect(names == (0..<100).map { Harness.name("c/\(100 + $0)") })
+        expectEqual(names, (0..<100).map { Harness.name("c/\(100 + $0)") })
     }
 
     @Test
     func `A query that the client gives up ends on the server too`() throws {
         let live = try LiveDatabaseServer()
         let padding = Harness.fields(["p": .string(String(repeating: "x", count: 100_000))])
-        for index in 0..<60 { #expect(try live.set("c/\(100 + index)", padding).code == .ok) }
+        for index in 0..<60 { try expectEqual(live.set("c/\(100 + index)", padding).code, .ok) }
         let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
         let (outcome, messages) = live.stream(
             .runQuery, RunQueryRequest(parent: Harness.root, query: query).encodedBytes(), messagesMax: 1)
-        #expect(outcome.code == .cancelled)
-        #expect(messages.count < 60)
+        expectEqual(outcome.code, .cancelled)
+        expect(messages.count < 60)
         // The next call on the same connection completes after the cancellation was processed.
-        #expect(try live.set("c/last", one).code == .ok)
-        #expect(live.gateway.totals["calls_abandoned"] == 1)
-        #expect(live.gateway.totals["streams_open"] == 0)
+        try expectEqual(live.set("c/last", one).code, .ok)
+        expectEqual(live.gateway.totals["calls_abandoned"], 1)
+        expectEqual(live.gateway.totals["streams_open"], 0)
     }
 
     @Test
     func `A batch get streams over a connection`() throws {
         let live = try LiveDatabaseServer()
-        #expect(try live.set("c/x", one).code == .ok)
+        try expectEqual(live.set("c/x", one).code, .ok)
         let request = BatchGetDocumentsRequest(
             database: Harness.database, documents: [Harness.name("c/none"), Harness.name("c/x")])
         let (outcome, messages) = live.stream(.batchGetDocuments, request.encodedBytes())
-        #expect(outcome.code == .ok)
+        expectEqual(outcome.code, .ok)
         let results = try messages.map { try BatchGetDocumentsResponse(wireBytes: $0).result }
-        #expect(results.count == 2)
-        #expect(results.last == .missing(Harness.name("c/none")))
+        expectEqual(results.count, 2)
+        expectEqual(results.last, .missing(Harness.name("c/none")))
     }
 
     @Test
@@ -157,9 +157,9 @@ struct DatabaseServerTests {
         let live = try LiveDatabaseServer { $0.transport.messageBytesMax = 64 << 10 }
         let large = Harness.fields(["p": .string(String(repeating: "x", count: 100_000))])
         // The client knows the limit with the first answer.
-        #expect(try live.set("c/x", one).code == .ok)
-        #expect(try live.set("c/x", large).code == .invalidArgument)
-        #expect(try live.set("c/x", one).code == .ok)
+        try expectEqual(live.set("c/x", one).code, .ok)
+        try expectEqual(live.set("c/x", large).code, .invalidArgument)
+        try expectEqual(live.set("c/x", one).code, .ok)
     }
 
     @Test
@@ -177,13 +177,13 @@ struct DatabaseServerTests {
             }
         }
         live.stop()
-        #expect(group.wait(timeout: .now() + .seconds(60)) == .success)
+        expectEqual(group.wait(timeout: .now() + .seconds(60)), .success)
         let all = statuses.withLock { $0 }
         // A call that came too late fails; nothing is left open and nothing ends otherwise.
-        #expect(all.count == 100)
-        #expect(all.allSatisfy { $0 == .ok || $0 == .unavailable }, "\(Set(all))")
+        expectEqual(all.count, 100)
+        expect(all.allSatisfy { $0 == .ok || $0 == .unavailable }, "\(Set(all))")
         let stored = try storedCount(live.directory.path(of: "data"))
-        #expect(stored >= all.count { $0 == .ok })
+        expect(stored >= all.count { $0 == .ok })
     }
 
     @Test

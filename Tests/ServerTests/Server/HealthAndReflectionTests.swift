@@ -23,15 +23,15 @@ struct HealthAndReflectionTests {
     func `A server that serves reports it for each of its services`(_ service: String) throws {
         let live = try LiveDatabaseServer()
         let (outcome, reply) = live.call(.healthCheck, message { $0.writeIfSet(1, string: service) })
-        #expect(outcome.code == .ok)
-        #expect(reply == [8, 1])
+        expectEqual(outcome.code, .ok)
+        expectEqual(reply, [8, 1])
     }
 
     @Test
     func `A service that is not there is not found`() throws {
         let live = try LiveDatabaseServer()
-        #expect(live.call(.healthCheck, message { $0.appendField(1, string: "a.B") }).outcome.code == .notFound)
-        #expect(live.call(.healthCheck, [0xFF]).outcome.code == .invalidArgument)
+        expectEqual(live.call(.healthCheck, message { $0.appendField(1, string: "a.B") }).outcome.code, .notFound)
+        expectEqual(live.call(.healthCheck, [0xFF]).outcome.code, .invalidArgument)
     }
 
     @Test
@@ -42,8 +42,8 @@ struct HealthAndReflectionTests {
         try watcher.came.wait(until: "a message has come")
         live.stop()
         try watcher.ended.wait(until: "the stream has ended")
-        #expect(watcher.state.withLock { $0.outcome }.code == .unavailable)
-        #expect(watcher.state.withLock { $0.messages } == [[8, 1], [8, 2]])
+        expectEqual(watcher.state.withLock { $0.outcome }.code, .unavailable)
+        expectEqual(watcher.state.withLock { $0.messages }, [[8, 1], [8, 2]])
     }
 
     @Test
@@ -57,8 +57,8 @@ struct HealthAndReflectionTests {
         live.stop()
         try listener.ended.wait(until: "the stream has ended")
         let (outcome, messages) = listener.state.withLock { $0 }
-        #expect(outcome.code == .unavailable && outcome.message == "the server is draining")
-        #expect(messages.count == 1)
+        expect(outcome.code == .unavailable && outcome.message == "the server is draining")
+        expectEqual(messages.count, 1)
     }
 
     @Test
@@ -73,7 +73,7 @@ struct HealthAndReflectionTests {
             #"hearth_requests_total{method="Health/Check",code="NOT_FOUND"} 1"#,
             #"hearth_requests_total{method="ServerReflection/ServerReflectionInfo",code="OK"} 1"#,
         ] {
-            #expect(page.contains(line + "\n"), "\(page)")
+            expect(page.contains(line + "\n"), "\(page)")
         }
     }
 
@@ -91,10 +91,10 @@ struct HealthAndReflectionTests {
     ) throws -> Answer {
         let (outcome, messages) = live.stream(
             .serverReflectionInfo, message { $0.appendField(field, string: text) }, on: connection)
-        #expect(outcome.code == .ok)
+        expectEqual(outcome.code, .ok)
         var answer = Answer()
         let reply = try #require(messages.first)
-        #expect(messages.count == 1)
+        expectEqual(messages.count, 1)
         var reader = WireReader(reply.byteSpan)
         while let tag = try reader.nextTag() {
             let payload = try reader.span(tag)
@@ -131,8 +131,9 @@ struct HealthAndReflectionTests {
     @Test
     func `Reflection lists the services`() throws {
         let live = try LiveDatabaseServer()
-        #expect(
-            try ask(live, 7, "*").services == [
+        try expectEqual(
+            ask(live, 7, "*").services,
+            [
                 "google.firestore.v1.Firestore", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
                 "grpc.reflection.v1alpha.ServerReflection",
             ])
@@ -150,30 +151,30 @@ struct HealthAndReflectionTests {
             "google.firestore.admin.v1.FirestoreAdmin", "google.longrunning.Operations", "hearth.admin.v1.Admin",
         ]
         let all = try ask(live, 7, "*").services + administrative
-        #expect(try ask(live, 7, "*", on: socket).services == all.sorted())
+        try expectEqual(ask(live, 7, "*", on: socket).services, all.sorted())
         for service in administrative {
-            #expect(try ask(live, 4, service, on: socket).files.isEmpty == false)
-            #expect(try ask(live, 4, service).errorCode == 5)
+            try expectEqual(ask(live, 4, service, on: socket).files.isEmpty, false)
+            try expectEqual(ask(live, 4, service).errorCode, 5)
         }
-        #expect(try ask(live, 3, "hearth/admin/v1/admin.proto").errorCode == 5)
+        try expectEqual(ask(live, 3, "hearth/admin/v1/admin.proto").errorCode, 5)
     }
 
     @Test
     func `A symbol brings its file and all that it imports, each once`() throws {
         let live = try LiveDatabaseServer()
         let files = try ask(live, 4, "google.firestore.v1.Firestore").files
-        #expect(files.first == "google/firestore/v1/service.proto")
-        #expect(files.contains("google/firestore/v1/firestore.proto"))
-        #expect(files.contains("google/protobuf/timestamp.proto"))
-        #expect(Set(files).count == files.count)
-        #expect(try ask(live, 4, "google.firestore.v1.Firestore.RunQuery").files == files)
-        #expect(try ask(live, 3, "google/protobuf/empty.proto").files == ["google/protobuf/empty.proto"])
+        expectEqual(files.first, "google/firestore/v1/service.proto")
+        expect(files.contains("google/firestore/v1/firestore.proto"))
+        expect(files.contains("google/protobuf/timestamp.proto"))
+        expectEqual(Set(files).count, files.count)
+        try expectEqual(ask(live, 4, "google.firestore.v1.Firestore.RunQuery").files, files)
+        try expectEqual(ask(live, 3, "google/protobuf/empty.proto").files, ["google/protobuf/empty.proto"])
     }
 
     @Test(arguments: [(3, "a.proto"), (4, "a.B"), (5, ""), (6, "a.B")])
     func `What is not there is an answer with an error`(field: Int, text: String) throws {
         let live = try LiveDatabaseServer()
-        #expect(try ask(live, field, text).errorCode == 5)
+        try expectEqual(ask(live, field, text).errorCode, 5)
     }
 
     @Test
@@ -187,14 +188,14 @@ struct HealthAndReflectionTests {
         call.finishSending()
         try listener.ended.wait(until: "the stream has ended")
         let (outcome, messages) = listener.state.withLock { $0 }
-        #expect(outcome.code == .ok)
-        #expect(messages.count == 500)
-        #expect(Set(messages).count == 1)
+        expectEqual(outcome.code, .ok)
+        expectEqual(messages.count, 500)
+        expectEqual(Set(messages).count, 1)
     }
 
     @Test
     func `A malformed question ends the call`() throws {
         let live = try LiveDatabaseServer()
-        #expect(live.stream(.serverReflectionInfo, [0xFF]).outcome.code == .invalidArgument)
+        expectEqual(live.stream(.serverReflectionInfo, [0xFF]).outcome.code, .invalidArgument)
     }
 }

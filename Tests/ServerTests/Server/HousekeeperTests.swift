@@ -1,6 +1,7 @@
 // When memory is given back, and when a full disk is logged.
 
 import FirestoreService
+import TestSupport
 import Testing
 
 @testable import Server
@@ -16,39 +17,39 @@ import Testing
 
     @Test func `Memory is given back once after a burst, when it rests`() {
         var schedule = TrimSchedule()
-        #expect(seconds(20, anonymous: 12, free: 3, &schedule) == 0)
+        expectEqual(seconds(20, anonymous: 12, free: 3, &schedule), 0)
         // It grows, and nothing is free.
-        #expect(seconds(20, anonymous: 1_400, free: 3, &schedule) == 0)
+        expectEqual(seconds(20, anonymous: 1_400, free: 3, &schedule), 0)
         // All is free: once, and not again while the trim had no effect.
-        #expect(seconds(30, anonymous: 1_400, free: 1_390, &schedule) == 1)
+        expectEqual(seconds(30, anonymous: 1_400, free: 1_390, &schedule), 1)
         // The kernel has its pages back, which the allocator counts as free all the same.
-        #expect(seconds(30, anonymous: 12, free: 1_390, &schedule) == 0)
+        expectEqual(seconds(30, anonymous: 12, free: 1_390, &schedule), 0)
         // Pages that were given again are free again.
         for anonymous in stride(from: 12, to: 400, by: 8) {
-            #expect(seconds(1, anonymous: anonymous, free: 1_390, &schedule) == 0, "it does not rest")
+            expectEqual(seconds(1, anonymous: anonymous, free: 1_390, &schedule), 0, "it does not rest")
         }
-        #expect(seconds(30, anonymous: 400, free: 1_390, &schedule) == 1)
+        expectEqual(seconds(30, anonymous: 400, free: 1_390, &schedule), 1)
     }
 
     @Test func `A burst before the first look is given back`() {
         var schedule = TrimSchedule()
-        #expect(seconds(30, anonymous: 120, free: 110, &schedule) == 1)
+        expectEqual(seconds(30, anonymous: 120, free: 110, &schedule), 1)
     }
 
     @Test func `What was in use at a trim is given back when it is freed`() {
         var schedule = TrimSchedule()
-        #expect(seconds(1, anonymous: 12, free: 0, &schedule) == 0)
-        #expect(seconds(20, anonymous: 800, free: 400, &schedule) == 1)
-        #expect(seconds(20, anonymous: 400, free: 400, &schedule) == 0)
-        #expect(seconds(20, anonymous: 400, free: 790, &schedule) == 1)
+        expectEqual(seconds(1, anonymous: 12, free: 0, &schedule), 0)
+        expectEqual(seconds(20, anonymous: 800, free: 400, &schedule), 1)
+        expectEqual(seconds(20, anonymous: 400, free: 400, &schedule), 0)
+        expectEqual(seconds(20, anonymous: 400, free: 790, &schedule), 1)
         // The next look after a trim finds it freed.
         schedule = TrimSchedule()
-        #expect(seconds(1, anonymous: 12, free: 0, &schedule) == 0)
-        #expect(seconds(2, anonymous: 800, free: 400, &schedule) == 1)
-        #expect(seconds(20, anonymous: 800, free: 790, &schedule) == 1)
+        expectEqual(seconds(1, anonymous: 12, free: 0, &schedule), 0)
+        expectEqual(seconds(2, anonymous: 800, free: 400, &schedule), 1)
+        expectEqual(seconds(20, anonymous: 800, free: 790, &schedule), 1)
         // Little is not worth it.
-        #expect(seconds(20, anonymous: 12, free: 1, &schedule) == 0)
-        #expect(seconds(100, anonymous: 19, free: 8, &schedule) == 0)
+        expectEqual(seconds(20, anonymous: 12, free: 1, &schedule), 0)
+        expectEqual(seconds(100, anonymous: 19, free: 8, &schedule), 0)
     }
 
     @Test func `A clock that is set forward is logged once`() {
@@ -62,7 +63,7 @@ import Testing
                 steps.append(step)
             }
         }
-        #expect(steps == [541])
+        expectEqual(steps, [541])
     }
 
     @Test func `A full disk is logged when it is found, once a minute, and when it ends`() {
@@ -71,14 +72,14 @@ import Testing
         for isShort in [false] + Array(repeating: true, count: ShortageReport.pauseSeconds + 1) + [false, false] {
             changes.append(report.change(isShort: isShort))
         }
-        #expect(changes.compactMap { $0 } == [.begins, .lasts, .ends])
-        #expect(changes[1] == .begins)
-        #expect(changes[ShortageReport.pauseSeconds + 1] == .lasts)
+        expectEqual(changes.compactMap { $0 }, [.begins, .lasts, .ends])
+        expectEqual(changes[1], .begins)
+        expectEqual(changes[ShortageReport.pauseSeconds + 1], .lasts)
         // One that comes and goes is two lines a minute.
         var lines = 0
         for second in 0..<600 {
             if report.change(isShort: second % 2 == 0) != nil { lines += 1 }
         }
-        #expect(lines <= 20)
+        expect(lines <= 20)
     }
 }

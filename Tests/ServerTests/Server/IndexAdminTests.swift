@@ -49,27 +49,28 @@ struct IndexAdminTests {
             return
         }
         let built = try AdminIndex(wire: response.value.byteSpan)
-        #expect(built.fields == wanted.fields)
-        #expect(built.textLanguage == "de")
-        #expect(built.state == .ready)
-        #expect(try admin.reply(.getIndex, NamedRequest(name: built.name)) == built)
+        expectEqual(built.fields, wanted.fields)
+        expectEqual(built.textLanguage, "de")
+        expectEqual(built.state, .ready)
+        try expectEqual(admin.reply(.getIndex, NamedRequest(name: built.name)), built)
         var again = built
         again.name = ""
-        #expect(admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: again)) == .alreadyExists)
-        #expect(admin.code(.deleteIndex, NamedRequest(name: built.name)) == .ok)
-        #expect(admin.code(.getIndex, NamedRequest(name: built.name)) == .notFound)
+        expectEqual(admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: again)), .alreadyExists)
+        expectEqual(admin.code(.deleteIndex, NamedRequest(name: built.name)), .ok)
+        expectEqual(admin.code(.getIndex, NamedRequest(name: built.name)), .notFound)
 
         var both = wanted
         both.fields = [AdminIndex.Field(path: "a", mode: .search(text: true, geo: true))]
-        #expect(admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: both)) == .invalidArgument)
+        expectEqual(admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: both)), .invalidArgument)
         for mode in [AdminIndex.Field.Mode.search(text: false, geo: false), .ascending] {
             var mixed = wanted
             mixed.fields.append(AdminIndex.Field(path: "x", mode: mode))
-            #expect(admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: mixed)) == .invalidArgument)
+            expectEqual(
+                admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: mixed)), .invalidArgument)
         }
         var unknown = wanted
         unknown.textLanguage = "tlh"
-        #expect(admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: unknown)) == .invalidArgument)
+        expectEqual(admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: unknown)), .invalidArgument)
     }
 
     @Test
@@ -85,32 +86,32 @@ struct IndexAdminTests {
                 Issue.record("the operation has no response: \(done)")
                 return
             }
-            #expect(response.typeURL == "type.googleapis.com/google.firestore.admin.v1.Index")
+            expectEqual(response.typeURL, "type.googleapis.com/google.firestore.admin.v1.Index")
             let built = try AdminIndex(wire: response.value.byteSpan)
-            #expect(built.state == .ready)
-            #expect(built.fields == index.fields + [AdminIndex.Field(path: "__name__", mode: .ascending)])
-            #expect(try admin.reply(.getIndex, NamedRequest(name: built.name)) == built)
+            expectEqual(built.state, .ready)
+            expectEqual(built.fields, index.fields + [AdminIndex.Field(path: "__name__", mode: .ascending)])
+            try expectEqual(admin.reply(.getIndex, NamedRequest(name: built.name)), built)
             names.append(built.name)
             let again = admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: index))
-            #expect(again == .alreadyExists)
+            expectEqual(again, .alreadyExists)
         }
         var found: [String] = []
         var token = ""
         repeat {
             let page: AdminIndexPage = try admin.reply(
                 .listIndexes, AdminListRequest(parent: Self.group, pageSize: 2, pageToken: token))
-            #expect(page.indexes.count <= 2)
+            expect(page.indexes.count <= 2)
             found += page.indexes.map(\.name)
             token = page.nextPageToken
         } while !token.isEmpty
-        #expect(found == names.sorted())
+        expectEqual(found, names.sorted())
         let operations: OperationPage = try admin.reply(
             .listOperations, ListOperationsRequest(name: "\(Harness.database)/operations"))
-        #expect(operations.operations.count == 3)
+        expectEqual(operations.operations.count, 3)
         for name in names {
-            #expect(admin.code(.deleteIndex, NamedRequest(name: name)) == .ok)
-            #expect(admin.code(.getIndex, NamedRequest(name: name)) == .notFound)
-            #expect(admin.code(.deleteIndex, NamedRequest(name: name)) == .notFound)
+            expectEqual(admin.code(.deleteIndex, NamedRequest(name: name)), .ok)
+            expectEqual(admin.code(.getIndex, NamedRequest(name: name)), .notFound)
+            expectEqual(admin.code(.deleteIndex, NamedRequest(name: name)), .notFound)
         }
     }
 
@@ -134,34 +135,34 @@ struct IndexAdminTests {
             try admin.reply(.createIndex, CreateIndexRequest(parent: Self.group, index: index))
         }
         let complete = try admin.result(try create(Self.index("a", "b")))
-        #expect(admin.code(.cancelOperation, NamedRequest(name: complete.name)) == .ok)
-        #expect(try admin.reply(.getOperation, NamedRequest(name: complete.name)) == complete)
+        expectEqual(admin.code(.cancelOperation, NamedRequest(name: complete.name)), .ok)
+        try expectEqual(admin.reply(.getOperation, NamedRequest(name: complete.name)), complete)
 
         mayBuild.isGiven = false
         let building = try create(Self.index("b", "a"))
-        #expect(building.result == nil)
-        #expect(admin.code(.cancelOperation, NamedRequest(name: building.name)) == .ok)
+        expectNil(building.result)
+        expectEqual(admin.code(.cancelOperation, NamedRequest(name: building.name)), .ok)
         let cancelled: LongRunningOperation = try admin.reply(.getOperation, NamedRequest(name: building.name))
         guard case .error(let status) = cancelled.result else {
             Issue.record("the operation has no error: \(cancelled)")
             return
         }
-        #expect(status.code == .cancelled)
+        expectEqual(status.code, .cancelled)
         let left: AdminIndexPage = try admin.reply(.listIndexes, AdminListRequest(parent: Self.group))
-        #expect(left.indexes.count == 1)
+        expectEqual(left.indexes.count, 1)
         mayBuild.isGiven = true
         try waitUntil("the entries are gone") {
             admin.code(.getOperation, NamedRequest(name: building.name)) == .notFound
         }
-        #expect(admin.code(.cancelOperation, NamedRequest(name: building.name)) == .notFound)
-        #expect(admin.code(.deleteOperation, NamedRequest(name: building.name)) == .notFound)
+        expectEqual(admin.code(.cancelOperation, NamedRequest(name: building.name)), .notFound)
+        expectEqual(admin.code(.deleteOperation, NamedRequest(name: building.name)), .notFound)
 
         let field = AdminField(name: "\(Self.group)/fields/until", ttlConfig: .init())
         let change: LongRunningOperation = try admin.reply(
             .updateField, UpdateFieldRequest(field: field, mask: ["ttl_config"]))
-        #expect(admin.code(.cancelOperation, NamedRequest(name: change.name)) == .unimplemented)
+        expectEqual(admin.code(.cancelOperation, NamedRequest(name: change.name)), .unimplemented)
         for name in [change.name, complete.name] {
-            #expect(admin.code(.deleteOperation, NamedRequest(name: name)) == .unimplemented)
+            expectEqual(admin.code(.deleteOperation, NamedRequest(name: name)), .unimplemented)
         }
     }
 
@@ -218,24 +219,24 @@ struct IndexAdminTests {
         try waitUntil("the build has failed") { try state() == .needsRepair }
         let database = try DatabaseName(Harness.database)
         let listed = try AdminClient.listIndexes(of: database, directory: admin.live.directory.path(of: "data"))
-        #expect(listed.map(\.state) == ["FAILED"] && listed.first?.failure.contains("/runs/") == true, "\(listed)")
+        expect(listed.map(\.state) == ["FAILED"] && listed.first?.failure.contains("/runs/") == true, "\(listed)")
         let lasting = try present(cancelled)
-        #expect(lasting.result == nil)
+        expectNil(lasting.result)
         let metadata = try #require(lasting.metadata)
-        #expect(try IndexOperationMetadata(wire: metadata.value.byteSpan).state == .processing)
-        #expect(admin.code(.cancelOperation, NamedRequest(name: cancelled.name)) == .ok)
-        #expect(try state() == nil)
+        try expectEqual(IndexOperationMetadata(wire: metadata.value.byteSpan).state, .processing)
+        expectEqual(admin.code(.cancelOperation, NamedRequest(name: cancelled.name)), .ok)
+        try expectNil(state())
 
         let operation = try create("a", "b")
         try waitUntil("the build has failed") { try state() == .needsRepair }
-        #expect(try present(operation).result == nil)
+        try expectNil(present(operation).result)
         try damage.withLock { $0 }?.mend()
         try waitUntil("the build has continued") { try present(operation).result != nil }
         guard case .response = try present(operation).result else {
             Issue.record("the operation has no response")
             return
         }
-        #expect(try state() == .ready)
+        try expectEqual(state(), .ready)
     }
 
     @Test
@@ -252,21 +253,21 @@ struct IndexAdminTests {
         let page: AdminIndexPage = try admin.reply(.listIndexes, AdminListRequest(parent: Self.group))
         let name = try #require(page.indexes.first?.name)
         mayBuild.isGiven = false
-        #expect(admin.code(.deleteIndex, NamedRequest(name: name)) == .ok)
+        expectEqual(admin.code(.deleteIndex, NamedRequest(name: name)), .ok)
         let second = try create()
-        #expect(second.name != first.name)
-        #expect(second.result == nil)
+        expect(second.name != first.name)
+        expectNil(second.result)
         let listed: OperationPage = try admin.reply(
             .listOperations, ListOperationsRequest(name: "\(Harness.database)/operations"))
-        #expect(listed.operations.map(\.name) == [first.name, second.name])
-        #expect(listed.operations.map { $0.result == nil } == [false, true])
-        #expect(admin.code(.cancelOperation, NamedRequest(name: second.name)) == .ok)
-        #expect(admin.code(.getIndex, NamedRequest(name: name)) == .notFound)
+        expectEqual(listed.operations.map(\.name), [first.name, second.name])
+        expectEqual(listed.operations.map { $0.result == nil }, [false, true])
+        expectEqual(admin.code(.cancelOperation, NamedRequest(name: second.name)), .ok)
+        expectEqual(admin.code(.getIndex, NamedRequest(name: name)), .notFound)
         // Both are being removed.
         let cancelled: OperationPage = try admin.reply(
             .listOperations, ListOperationsRequest(name: "\(Harness.database)/operations"))
-        #expect(cancelled.operations.map(\.name) == [first.name, second.name])
-        #expect(cancelled.operations.allSatisfy { $0.result != nil })
+        expectEqual(cancelled.operations.map(\.name), [first.name, second.name])
+        expect(cancelled.operations.allSatisfy { $0.result != nil })
         mayBuild.isGiven = true
         let third = try admin.result(try create())
         guard case .response = third.result else {
@@ -295,18 +296,18 @@ struct IndexAdminTests {
         let inherited = AdminField(name: "", indexConfig: .init(indexes: [], usesAncestorConfig: true))
         mayBuild.isGiven = true
         let first = try admin.result(try update("a", exempt))
-        #expect(first.result != nil)
+        expect(first.result != nil)
         mayBuild.isGiven = false
         let second = try update("a", inherited)
         let third = try update("until", AdminField(name: "", ttlConfig: .init()))
-        #expect(Set([first, second, third].map(\.name)).count == 3)
-        #expect(try present(first).result != nil)
-        #expect(try present(second).result == nil)
-        #expect(try present(third).result == nil)
+        expectEqual(Set([first, second, third].map(\.name)).count, 3)
+        try expect(present(first).result != nil)
+        try expectNil(present(second).result)
+        try expectNil(present(third).result)
         mayBuild.isGiven = true
-        for operation in [second, third] { #expect(try admin.result(operation).result != nil) }
+        for operation in [second, third] { try expect(admin.result(operation).result != nil) }
         let later = second.name.split(separator: "-").dropLast().joined(separator: "-") + "-\(UInt64.max)"
-        #expect(admin.code(.getOperation, NamedRequest(name: later)) == .notFound)
+        expectEqual(admin.code(.getOperation, NamedRequest(name: later)), .notFound)
     }
 
     @Test
@@ -323,21 +324,21 @@ struct IndexAdminTests {
                     fields: [.init(path: "x", mode: .ascending), .init(path: "y", mode: .contains)])
             ],
             fieldOverrides: [override])
-        #expect(admin.code(.adminApplyIndexes, declared) == .ok)
-        #expect(admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: Self.index("a", "b"))) == .ok)
+        expectEqual(admin.code(.adminApplyIndexes, declared), .ok)
+        expectEqual(admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: Self.index("a", "b"))), .ok)
         let field = "\(Self.group)/fields/until"
         let expiring = UpdateFieldRequest(field: AdminField(name: field, ttlConfig: .init()), mask: ["ttl_config"])
         _ = try admin.result(admin.reply(.updateField, expiring))
         let listed = try AdminClient.listIndexes(of: database, directory: data).map(\.json)
-        #expect(listed.count == 4)
+        expectEqual(listed.count, 4)
         let fields: AdminFieldPage = try admin.reply(.listFields, AdminListRequest(parent: Self.group))
-        #expect(fields.fields.map(\.name) == ["\(Self.group)/fields/notes", field])
-        #expect(fields.fields.map { $0.indexConfig?.usesAncestorConfig } == [false, true])
-        #expect(fields.fields[1].ttlConfig?.state == .active)
+        expectEqual(fields.fields.map(\.name), ["\(Self.group)/fields/notes", field])
+        expectEqual(fields.fields.map { $0.indexConfig?.usesAncestorConfig }, [false, true])
+        expectEqual(fields.fields[1].ttlConfig?.state, .active)
         // The index by which expired documents are found is the field's, and not one of those over several fields.
         let indexes: AdminIndexPage = try admin.reply(
             .listIndexes, AdminListRequest(parent: "\(Harness.database)/collectionGroups/-"))
-        #expect(indexes.indexes.count == 2)
+        expectEqual(indexes.indexes.count, 2)
     }
 
     @Test
@@ -350,10 +351,10 @@ struct IndexAdminTests {
         _ = try admin.result(admin.reply(.updateField, UpdateFieldRequest(field: exempt, mask: ["index_config"])))
         for (number, group) in groups.enumerated() {
             let field: AdminField = try admin.reply(.getField, NamedRequest(name: "\(group)/fields/until"))
-            #expect((field.ttlConfig != nil) == (number == 0))
-            #expect(field.indexConfig?.usesAncestorConfig == (number == 0))
+            expectEqual(field.ttlConfig != nil, number == 0)
+            expectEqual(field.indexConfig?.usesAncestorConfig, number == 0)
             let listed: AdminFieldPage = try admin.reply(.listFields, AdminListRequest(parent: group))
-            #expect(listed.fields.map { Array($0.name.utf8) } == [Array("\(group)/fields/until".utf8)])
+            expectEqual(listed.fields.map { Array($0.name.utf8) }, [Array("\(group)/fields/until".utf8)])
         }
         var names: [[UInt8]] = []
         var token = ""
@@ -364,19 +365,19 @@ struct IndexAdminTests {
             names += page.fields.map { Array($0.name.utf8) }
             token = page.nextPageToken
         } while !token.isEmpty
-        #expect(Set(names) == Set(groups.map { Array("\($0)/fields/until".utf8) }))
+        expectEqual(Set(names), Set(groups.map { Array("\($0)/fields/until".utf8) }))
     }
 
     @Test
     func `What is not a name, an index or a field is refused, and changes nothing`() throws {
         let admin = try Admin()
         for name in ["", "c", Harness.database, "\(Self.group)/indexes/", "\(Self.group)/other/x", "\(Self.group)/"] {
-            #expect(admin.code(.getIndex, NamedRequest(name: name)) == .invalidArgument, "\(name)")
-            #expect(admin.code(.getField, NamedRequest(name: name)) == .invalidArgument, "\(name)")
+            expectEqual(admin.code(.getIndex, NamedRequest(name: name)), .invalidArgument, "\(name)")
+            expectEqual(admin.code(.getField, NamedRequest(name: name)), .invalidArgument, "\(name)")
         }
         let unknown = ["index-0123456789abcdef", "field-zz", "field-00", "x"]
         for name in unknown.map({ "\(Harness.database)/operations/\($0)" }) {
-            #expect(admin.code(.getOperation, NamedRequest(name: name)) == .notFound, "\(name)")
+            expectEqual(admin.code(.getOperation, NamedRequest(name: name)), .notFound, "\(name)")
         }
         var wide = Self.index("a", "b")
         wide.queryScope = .collectionRecursive
@@ -386,15 +387,15 @@ struct IndexAdminTests {
         flat.fields[1].mode = .vector(0)
         for index in [nil, Self.index("a"), Self.index(), Self.index("a", "b.."), wide, vague, flat] {
             let request = CreateIndexRequest(parent: Self.group, index: index)
-            #expect(admin.code(.createIndex, request) == .invalidArgument, "\(String(describing: index))")
+            expectEqual(admin.code(.createIndex, request), .invalidArgument, "\(String(describing: index))")
         }
         let name = "\(Self.group)/fields/a"
         let other = AdminField(name: name, indexConfig: .init(indexes: [Self.index("b")]))
-        #expect(admin.code(.updateField, UpdateFieldRequest(field: other)) == .invalidArgument)
+        expectEqual(admin.code(.updateField, UpdateFieldRequest(field: other)), .invalidArgument)
         let unmasked = UpdateFieldRequest(field: AdminField(name: name), mask: ["name"])
-        #expect(admin.code(.updateField, unmasked) == .invalidArgument)
-        #expect(admin.code(.updateField, UpdateFieldRequest(field: nil)) == .invalidArgument)
+        expectEqual(admin.code(.updateField, unmasked), .invalidArgument)
+        expectEqual(admin.code(.updateField, UpdateFieldRequest(field: nil)), .invalidArgument)
         let listed: AdminIndexPage = try admin.reply(.listIndexes, AdminListRequest(parent: Self.group))
-        #expect(listed.indexes.isEmpty)
+        expect(listed.indexes.isEmpty)
     }
 }

@@ -24,7 +24,7 @@ struct ReopeningTests {
     private static func reopen(_ live: LiveDatabaseServer) throws {
         let configuration = live.gateway.store.configuration
         try live.gateway.stores[0].close()
-        #expect(!live.gateway.stores[0].isOpen)
+        expect(!live.gateway.stores[0].isOpen)
         live.gateway.stores[0].open(try DocumentStore.open(configuration), leader: nil)
     }
 
@@ -32,46 +32,46 @@ struct ReopeningTests {
     func `A connection stays, and finds what the store has after it was opened again`() throws {
         let live = try LiveDatabaseServer()
         let before = live.gateway.store
-        #expect(try live.commit("c/x", 1).code == .ok)
-        #expect(try live.number("c/x") == 1)
+        try expectEqual(live.commit("c/x", 1).code, .ok)
+        try expectEqual(live.number("c/x"), 1)
         let transaction = try live.begin(.readWrite)
         try Self.reopen(live)
-        #expect(live.gateway.store !== before)
-        #expect(try live.number("c/x") == 1)
-        #expect(try live.commit("c/x", 2).code == .ok)
-        #expect(try live.number("c/x") == 2)
+        expect(live.gateway.store !== before)
+        try expectEqual(live.number("c/x"), 1)
+        try expectEqual(live.commit("c/x", 2).code, .ok)
+        try expectEqual(live.number("c/x"), 2)
         // A transaction of before is none of the store.
-        #expect(try live.commit("c/x", 3, in: transaction).code != .ok)
+        try expect(live.commit("c/x", 3, in: transaction).code != .ok)
         let again = try live.begin(.readWrite)
-        #expect(try live.commit("c/x", 4, in: again).code == .ok)
-        #expect(try live.number("c/x") == 4)
+        try expectEqual(live.commit("c/x", 4, in: again).code, .ok)
+        try expectEqual(live.number("c/x"), 4)
     }
 
     @Test
     func `While the store is closed calls get UNAVAILABLE, health is served, and readyz says why`() throws {
         let live = try LiveDatabaseServer()
-        #expect(try live.commit("c/x", 1).code == .ok)
+        try expectEqual(live.commit("c/x", 1).code, .ok)
         let configuration = live.gateway.store.configuration
         try live.gateway.stores[0].close()
         let refused = try live.commit("c/x", 2)
-        #expect(refused.code == .unavailable && refused.message.contains("opened again"))
-        #expect(live.call(.healthCheck, HealthCheckRequest(service: "").encodedBytes()).outcome.code == .ok)
+        expect(refused.code == .unavailable && refused.message.contains("opened again"))
+        expectEqual(live.call(.healthCheck, HealthCheckRequest(service: "").encodedBytes()).outcome.code, .ok)
         let listed = live.call(.listDatabases, ListDatabasesRequest(parent: "projects/-").encodedBytes())
-        #expect(listed.outcome.code == .unavailable)
+        expectEqual(listed.outcome.code, .unavailable)
         let http = HTTPTestClient(port: Int(live.gateway.port))
         let ready = try #require(http.request("GET", "/readyz"))
-        #expect(ready.status == 503 && ready.body.contains("the store main is being opened again"))
-        #expect(http.request("GET", "/metrics")?.status == 200)
-        #expect(http.request("GET", "/v1/\(Harness.name("c/x"))")?.status == 503)
+        expect(ready.status == 503 && ready.body.contains("the store main is being opened again"))
+        expectEqual(http.request("GET", "/metrics")?.status, 200)
+        expectEqual(http.request("GET", "/v1/\(Harness.name("c/x"))")?.status, 503)
         live.gateway.stores[0].open(try DocumentStore.open(configuration), leader: nil)
-        #expect(http.request("GET", "/readyz")?.status == 200)
-        #expect(try live.number("c/x") == 1)
+        expectEqual(http.request("GET", "/readyz")?.status, 200)
+        try expectEqual(live.number("c/x"), 1)
     }
 
     @Test
     func `Listeners and write streams of a store that is closed end with UNAVAILABLE, and begin again`() throws {
         let live = try LiveDatabaseServer()
-        #expect(try live.commit("c/x", 1).code == .ok)
+        try expectEqual(live.commit("c/x", 1).code, .ok)
         func listen() -> MessageListener {
             let listener = MessageListener()
             let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
@@ -93,7 +93,7 @@ struct ReopeningTests {
         try Self.reopen(live)
         for stream in [listener, writer] {
             try stream.ended.wait(until: "a stream has ended")
-            #expect(stream.state.withLock { $0.outcome.code } == .unavailable)
+            expectEqual(stream.state.withLock { $0.outcome.code }, .unavailable)
         }
         let again = listen()
         try again.came.wait(until: "the new listener has a message")
@@ -104,19 +104,19 @@ struct ReopeningTests {
     func `A query whose client reads slowly fails when its store is closed, and holds up nothing`() throws {
         let live = try LiveDatabaseServer()
         let fields = Harness.fields(["a": .bytes([UInt8](repeating: 7, count: 100_000))])
-        for number in 0..<100 { #expect(try live.set("c/d\(number)", fields).code == .ok) }
+        for number in 0..<100 { try expectEqual(live.set("c/d\(number)", fields).code, .ok) }
         let reader = SlowReader()
         live.connection.stream(FirestoreMessages.Method.runQuery.rpc, Self.query("c"), handler: reader)
         try reader.came.wait(until: "the first message has come")
         try Self.reopen(live)
-        #expect(try live.commit("c/more", 1).code == .ok)
+        try expectEqual(live.commit("c/more", 1).code, .ok)
         reader.call.withLock { $0 }?.resumeMessages()
         try reader.ended.wait(until: "the query has ended")
         let (outcome, count) = reader.state.withLock { $0 }
         // What had been read when the store was closed is sent.
-        #expect(outcome.code == .unavailable || (outcome.code == .ok && count == 100), "\(outcome)")
+        expect(outcome.code == .unavailable || (outcome.code == .ok && count == 100), "\(outcome)")
         let all = live.stream(.runQuery, Self.query("c"))
-        #expect(all.outcome.code == .ok && all.messages.count == 101)
+        expect(all.outcome.code == .ok && all.messages.count == 101)
     }
 
     @Test
@@ -148,12 +148,12 @@ struct ReopeningTests {
         }
         isStopping.store(true, ordering: .relaxed)
         for thread in threads { thread.join() }
-        #expect(outcomes.withLock { $0 }.isSubset(of: [.ok, .unavailable]), "\(outcomes.withLock { $0 })")
+        expect(outcomes.withLock { $0 }.isSubset(of: [.ok, .unavailable]), "\(outcomes.withLock { $0 })")
         let numbers = acknowledged.withLock { $0 }
-        for number in numbers { #expect(try live.number("c/d\(number)") == number) }
+        for number in numbers { try expectEqual(live.number("c/d\(number)"), number) }
         live.stop()
         let check = try StoreCheck.run(StoreConfiguration(directory: live.directory.path(of: "data")))
-        #expect(check.problems.isEmpty, "\(check.problems)")
+        expect(check.problems.isEmpty, "\(check.problems)")
     }
 }
 

@@ -40,26 +40,26 @@ struct RulesAdminTests {
     func `Rules are applied, listed, read and taken back over the socket while serving`() throws {
         let live = try start()
         let http = HTTPTestClient(port: Int(live.gateway.port))
-        #expect(http.request("GET", Self.document)?.status == 404)
+        expectEqual(http.request("GET", Self.document)?.status, 404)
         let (first, second) = (Self.text("allow create;"), Self.text("allow get;"))
         let answer: ApplyRulesResponse = try ask(live, .adminApplyRules, ApplyRulesRequest(text: first))
-        #expect(answer.changed && answer.closed && answer.security == "closed" && answer.rules.number == 1)
-        #expect(http.request("GET", Self.document)?.status == 403)
+        expect(answer.changed && answer.closed && answer.security == "closed" && answer.rules.number == 1)
+        expectEqual(http.request("GET", Self.document)?.status, 403)
         let next: ApplyRulesResponse = try ask(live, .adminApplyRules, ApplyRulesRequest(text: second))
-        #expect(next.changed && !next.closed && next.rules.number == 2)
-        #expect(http.request("GET", Self.document)?.status == 404)
+        expect(next.changed && !next.closed && next.rules.number == 2)
+        expectEqual(http.request("GET", Self.document)?.status, 404)
         let back: ApplyRulesResponse = try ask(live, .adminRollbackRules, EmptyMessage())
-        #expect(back.changed && back.rules.number == 3 && back.rules.byteCount == Int64(first.utf8.count))
-        #expect(http.request("GET", Self.document)?.status == 403)
+        expect(back.changed && back.rules.number == 3 && back.rules.byteCount == Int64(first.utf8.count))
+        expectEqual(http.request("GET", Self.document)?.status, 403)
         let list: ListRulesResponse = try ask(live, .adminListRules, EmptyMessage())
-        #expect(list.rules.map(\.number) == [1, 2, 3] && list.rules.last == back.rules && list.file.isEmpty)
+        expect(list.rules.map(\.number) == [1, 2, 3] && list.rules.last == back.rules && list.file.isEmpty)
         let newest: GetRulesResponse = try ask(live, .adminGetRules, GetRulesRequest(number: 0))
-        #expect(newest.text == first && newest.rules == back.rules)
+        expect(newest.text == first && newest.rules == back.rules)
         let middle: GetRulesResponse = try ask(live, .adminGetRules, GetRulesRequest(number: 2))
-        #expect(middle.text == second)
+        expectEqual(middle.text, second)
         // What the methods of rules count has places in the metrics.
         let metrics = http.request("GET", "/metrics")?.body ?? ""
-        #expect(metrics.contains("method=\"Admin/GetRules\",code=\"OK\"} 2"), "\(metrics)")
+        expect(metrics.contains("method=\"Admin/GetRules\",code=\"OK\"} 2"), "\(metrics)")
     }
 
     @Test
@@ -67,9 +67,9 @@ struct RulesAdminTests {
         let live = try start()
         let request = ApplyRulesRequest(text: Self.text("allow get;")).encodedBytes()
         let applied = live.call(.adminApplyRules, request)
-        #expect(applied.outcome.code == .ok)
+        expectEqual(applied.outcome.code, .ok)
         for method in [FirestoreMessages.Method.adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules] {
-            #expect(live.call(method, request).outcome.code == .unauthenticated, "\(method.name)")
+            expectEqual(live.call(method, request).outcome.code, .unauthenticated, "\(method.name)")
         }
     }
 
@@ -99,12 +99,12 @@ struct RulesAdminTests {
     func `Rules with an error, and a server that keeps none, are refused`() throws {
         let live = try start()
         let wrong = ApplyRulesRequest(text: "service {").encodedBytes()
-        #expect(live.call(.adminApplyRules, wrong).outcome.code == .invalidArgument)
-        #expect(live.call(.adminRollbackRules, []).outcome.code == .failedPrecondition)
-        #expect(live.call(.adminGetRules, []).outcome.code == .notFound)
+        expectEqual(live.call(.adminApplyRules, wrong).outcome.code, .invalidArgument)
+        expectEqual(live.call(.adminRollbackRules, []).outcome.code, .failedPrecondition)
+        expectEqual(live.call(.adminGetRules, []).outcome.code, .notFound)
         let plain = try LiveDatabaseServer()
         for method in [FirestoreMessages.Method.adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules] {
-            #expect(plain.call(method, []).outcome.code == .failedPrecondition, "\(method.name)")
+            expectEqual(plain.call(method, []).outcome.code, .failedPrecondition, "\(method.name)")
         }
     }
 

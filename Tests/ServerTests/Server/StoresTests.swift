@@ -149,46 +149,46 @@ struct StoresTests {
     @Test
     func `Databases are spread over the stores, and every call finds its own`() throws {
         let live = try start()
-        for number in 0..<6 { #expect(try commit(live, "d\(number)", "c/x").code == .ok) }
-        #expect(databases(live, 0).count == 3 && databases(live, 1).count == 3)
-        #expect(databases(live, 0).isDisjoint(with: databases(live, 1)))
-        for (name, store) in places.rows { #expect(databases(live, store).contains("\(name)")) }
+        for number in 0..<6 { try expectEqual(commit(live, "d\(number)", "c/x").code, .ok) }
+        expect(databases(live, 0).count == 3 && databases(live, 1).count == 3)
+        expect(databases(live, 0).isDisjoint(with: databases(live, 1)))
+        for (name, store) in places.rows { expect(databases(live, store).contains("\(name)")) }
         let http = HTTPTestClient(port: Int(live.gateway.port))
         for number in 0..<6 {
-            #expect(try get(live, "d\(number)", "c/x") == .ok)
-            #expect(try get(live, "d\(number)", "c/y") == .notFound)
-            #expect(http.request("GET", "/v1/projects/p/databases/d\(number)/documents/c/x")?.status == 200)
+            try expectEqual(get(live, "d\(number)", "c/x"), .ok)
+            try expectEqual(get(live, "d\(number)", "c/y"), .notFound)
+            expectEqual(http.request("GET", "/v1/projects/p/databases/d\(number)/documents/c/x")?.status, 200)
             let written = http.request(
                 "PATCH", "/v1/projects/p/databases/d\(number)/documents/c/z", body: "{\"fields\":{}}")
-            #expect(written?.status == 200)
-            #expect(try get(live, "d\(number)", "c/z") == .ok)
+            expectEqual(written?.status, 200)
+            try expectEqual(get(live, "d\(number)", "c/z"), .ok)
         }
         // Each was asked for at most once on each loop.
-        #expect(places.questions <= 12)
+        expect(places.questions <= 12)
         let listed = live.call(.listDatabases, ListDatabasesRequest(parent: "projects/p").encodedBytes())
-        #expect(try ListDatabasesResponse(wire: listed.reply.byteSpan).databases.count == 6)
+        try expectEqual(ListDatabasesResponse(wire: listed.reply.byteSpan).databases.count, 6)
     }
 
     @Test
     func `What only reads brings no database into being, and malformed names are refused`() throws {
         let live = try start()
-        #expect(try get(live, "nowhere", "c/x") == .notFound)
+        try expectEqual(get(live, "nowhere", "c/x"), .notFound)
         let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
         let parent = "\(try name("nowhere"))/documents"
         let asked = live.stream(.runQuery, RunQueryRequest(parent: parent, query: query).encodedBytes())
-        #expect(asked.outcome.code == .ok)
-        #expect(places.rows.isEmpty)
+        expectEqual(asked.outcome.code, .ok)
+        expect(places.rows.isEmpty)
         let malformed = GetDocumentRequest(name: "nonsense").encodedBytes()
-        #expect(live.call(.getDocument, malformed).outcome.code == .invalidArgument)
-        #expect(live.call(.getDocument, [0xff]).outcome.code == .invalidArgument)
-        #expect(live.call(.commit, []).outcome.code == .invalidArgument)
-        #expect(places.rows.isEmpty)
+        expectEqual(live.call(.getDocument, malformed).outcome.code, .invalidArgument)
+        expectEqual(live.call(.getDocument, [0xff]).outcome.code, .invalidArgument)
+        expectEqual(live.call(.commit, []).outcome.code, .invalidArgument)
+        expect(places.rows.isEmpty)
     }
 
     @Test
     func `A request that names two databases brings none into being in the wrong store`() throws {
         let live = try start()
-        #expect(try commit(live, "first", "c/x").code == .ok)
+        try expectEqual(commit(live, "first", "c/x").code, .ok)
         let store = try #require(places.rows[try name("first")])
         // The last field of a number counts for the way, while messages of one number are joined for the service.
         var request = ByteBuffer()
@@ -205,36 +205,36 @@ struct StoresTests {
         _ = live.call(.commit, request.copyBytes())
         for index in 0..<2 {
             for name in databases(live, index) {
-                #expect(places.rows[try DatabaseName(name)] == index, "\(name) is in store \(index)")
+                expectEqual(places.rows[try DatabaseName(name)], index, "\(name) is in store \(index)")
             }
         }
-        #expect(databases(live, store).contains("\(try name("first"))"))
+        expect(databases(live, store).contains("\(try name("first"))"))
     }
 
     @Test
     func `A caller that may write brings a database into being, and one that is refused does not`() throws {
         let open = try start { $0.authorization = try? TestAuthorization.make(nil, mode: .open) }
-        #expect(try commit(open, "first", "c/x").code == .ok)
-        #expect(places.rows.count == 1)
+        try expectEqual(commit(open, "first", "c/x").code, .ok)
+        expectEqual(places.rows.count, 1)
         let closed = try LiveDatabaseServer { configuration in
             configuration.places = places
             configuration.store.admitsDatabase = { [places] in places.known($0) == 0 }
             configuration.authorization = try? TestAuthorization.make(nil, mode: .closed)
         }
-        #expect(try commit(closed, "second", "c/x").code != .ok)
-        #expect(places.rows.count == 1)
+        try expect(commit(closed, "second", "c/x").code != .ok)
+        expectEqual(places.rows.count, 1)
     }
 
     @Test
     func `While the table is away known databases are served, and others get UNAVAILABLE`() throws {
         let live = try start()
-        #expect(try commit(live, "known", "c/x").code == .ok)
+        try expectEqual(commit(live, "known", "c/x").code, .ok)
         places.isAway = true
-        #expect(try commit(live, "known", "c/y").code == .ok)
-        #expect(try commit(live, "other", "c/x").code == .unavailable)
-        #expect(try get(live, "other", "c/x") == .unavailable)
+        try expectEqual(commit(live, "known", "c/y").code, .ok)
+        try expectEqual(commit(live, "other", "c/x").code, .unavailable)
+        try expectEqual(get(live, "other", "c/x"), .unavailable)
         places.isAway = false
-        #expect(try commit(live, "other", "c/x").code == .ok)
+        try expectEqual(commit(live, "other", "c/x").code, .ok)
     }
 
     private func listen(_ live: LiveDatabaseServer, _ database: String) throws -> MessageListener {
@@ -262,13 +262,13 @@ struct StoresTests {
     func `A listener of a database that is none yet ends when it comes into being, and finds it then`() throws {
         let live = try start()
         // The first database goes to the first store, so that the next one is another's.
-        #expect(try commit(live, "first", "c/x").code == .ok)
+        try expectEqual(commit(live, "first", "c/x").code, .ok)
         let listener = try listen(live, "second")
         try listener.came.wait(until: "the listener has a message")
-        #expect(try commit(live, "second", "c/x").code == .ok)
-        #expect(places.rows[try name("second")] == 1)
+        try expectEqual(commit(live, "second", "c/x").code, .ok)
+        expectEqual(places.rows[try name("second")], 1)
         try listener.ended.wait(until: "the listener has ended")
-        #expect(listener.state.withLock { $0.outcome.code } == .unavailable)
+        expectEqual(listener.state.withLock { $0.outcome.code }, .unavailable)
         try waitForDocument(try listen(live, "second"))
         try waitForDocument(try listen(live, "first"))
     }
@@ -276,7 +276,7 @@ struct StoresTests {
     @Test
     func `A write stream begins a database, and its first messages are not lost`() throws {
         let live = try start()
-        #expect(try commit(live, "first", "c/x").code == .ok)
+        try expectEqual(commit(live, "first", "c/x").code, .ok)
         let listener = MessageListener()
         var first = ByteBuffer()
         WriteRequestMessage(database: "\(try name("second"))").encode(into: &first)
@@ -285,15 +285,15 @@ struct StoresTests {
         call.finishSending()
         try listener.ended.wait(until: "the stream has ended")
         let (outcome, messages) = listener.state.withLock { $0 }
-        #expect(outcome.code == .ok && messages.count == 1, "\(outcome)")
-        #expect(places.rows[try name("second")] == 1)
+        expect(outcome.code == .ok && messages.count == 1, "\(outcome)")
+        expectEqual(places.rows[try name("second")], 1)
     }
 
     @Test
     func `No call of one store fails while the other one is closed and opened again`() throws {
         let live = try start()
-        #expect(try commit(live, "first", "c/x").code == .ok)
-        #expect(try commit(live, "second", "c/x").code == .ok)
+        try expectEqual(commit(live, "first", "c/x").code, .ok)
+        try expectEqual(commit(live, "second", "c/x").code, .ok)
         let listener = try listen(live, "second")
         try waitForDocument(listener)
         let isStopping = Atomic(false)
@@ -319,41 +319,41 @@ struct StoresTests {
             }
             let configuration = live.gateway.stores[0].store.configuration
             try live.gateway.stores[0].close()
-            #expect(try get(live, "first", "c/x") == .unavailable)
-            #expect(try get(live, "second", "c/x") == .ok)
+            try expectEqual(get(live, "first", "c/x"), .unavailable)
+            try expectEqual(get(live, "second", "c/x"), .ok)
             live.gateway.stores[0].open(try DocumentStore.open(configuration), leader: nil)
         }
         isStopping.store(true, ordering: .relaxed)
         for thread in threads { thread.join() }
-        #expect(codes.withLock { $0["second"] } == [.ok])
-        #expect(codes.withLock { $0["first"] }?.isSubset(of: [.ok, .unavailable]) == true)
-        #expect(
-            listener.state.withLock { $0.outcome.code } == .unknown, "the listener of the other store has not ended")
+        expectEqual(codes.withLock { $0["second"] }, [.ok])
+        expectEqual(codes.withLock { $0["first"] }?.isSubset(of: [.ok, .unavailable]), true)
+        expectEqual(
+            listener.state.withLock { $0.outcome.code }, .unknown, "the listener of the other store has not ended")
     }
 
     @Test
     func `The console has the changes of all stores, the newest first`() throws {
         let live = try start()
         let http = HTTPTestClient(port: Int(live.gateway.port))
-        #expect(http.request("GET", "/console/data/changes")?.body.contains("\"changes\":[]") == true)
+        expectEqual(http.request("GET", "/console/data/changes")?.body.contains("\"changes\":[]"), true)
         for number in 1...4 {
-            #expect(try commit(live, number % 2 == 0 ? "even" : "odd", "c/x\(number)").code == .ok)
+            try expectEqual(commit(live, number % 2 == 0 ? "even" : "odd", "c/x\(number)").code, .ok)
         }
-        #expect(Set(places.rows.values) == [0, 1])
+        expectEqual(Set(places.rows.values), [0, 1])
         let body = try #require(http.request("GET", "/console/data/changes")?.body)
         let paths = body.components(separatedBy: "\"path\":\"").dropFirst().map { $0.prefix(4) }
-        #expect(paths == ["c/x4", "c/x3", "c/x2", "c/x1"], "\(body)")
-        #expect(body.contains(try "\"database\":\"\(name("odd"))\""), "\(body)")
+        expectEqual(paths, ["c/x4", "c/x3", "c/x2", "c/x1"], "\(body)")
+        expect(body.contains(try "\"database\":\"\(name("odd"))\""), "\(body)")
     }
 
     @Test
     func `Metrics have the label store, and a backup has a directory for each store`() throws {
         let live = try start()
-        for database in ["first", "second"] { #expect(try commit(live, database, "c/x").code == .ok) }
+        for database in ["first", "second"] { try expectEqual(commit(live, database, "c/x").code, .ok) }
         let page = try #require(HTTPTestClient(port: Int(live.gateway.port)).request("GET", "/metrics")?.body)
-        #expect(page.contains("\nhearth_commits_total{store=\"main\"} 1\n"))
-        #expect(page.contains("\nhearth_commits_total{store=\"b\"} 1\n"))
-        #expect(page.contains("\nhearth_log_segments{state=\"used\",store=\"b\"} "))
+        expect(page.contains("\nhearth_commits_total{store=\"main\"} 1\n"))
+        expect(page.contains("\nhearth_commits_total{store=\"b\"} 1\n"))
+        expect(page.contains("\nhearth_log_segments{state=\"used\",store=\"b\"} "))
         let context = AdminService.Context(
             stores: live.gateway.stores, served: live.gateway.stores[0], log: Log(level: .error) { _ in },
             address: ServerAddress(), rules: nil, revocations: nil, authorization: nil)
@@ -361,7 +361,7 @@ struct StoresTests {
         try context.copyEach(to: target) { try $0.backup(to: $1) }
         for (store, database) in [("main", "first"), ("b", "second")] {
             let copy = try DocumentStore.open(StoreConfiguration(directory: "\(target)/\(store)"))
-            #expect(copy.databaseNames == [try name(database)])
+            expectEqual(copy.databaseNames, [try name(database)])
             copy.close()
         }
         // Copies of all stores, or none.
@@ -372,7 +372,7 @@ struct StoresTests {
                 try store.backup(to: copy)
             }
         }
-        #expect(!FileManager.default.fileExists(atPath: half))
+        expect(!FileManager.default.fileExists(atPath: half))
     }
 
     // MARK: Moves
@@ -389,14 +389,14 @@ struct StoresTests {
     @Test
     func `A database that moves is refused by both stores for a moment, and then served by the other one`() throws {
         let live = try start()
-        for number in 0..<20 { #expect(try commit(live, "moving", "c/d\(number)", Int64(number)).code == .ok) }
+        for number in 0..<20 { try expectEqual(commit(live, "moving", "c/d\(number)", Int64(number)).code, .ok) }
         let (database, source) = (try name("moving"), live.gateway.stores[0].store)
-        #expect(places.rows[database] == 0)
+        expectEqual(places.rows[database], 0)
         let listener = try listen(live, "moving")
         try waitForDocument(listener)
         var request = ReceiveDatabaseRequest(store: "b", database: "\(database)", generation: 1)
         var received = try receive(live, request)
-        #expect(received.state == .receiving && received.generation == 1)
+        expect(received.state == .receiving && received.generation == 1)
         var isReleased = false
         while received.state == .receiving {
             let chunk = try source.moveChunk(of: database, generation: 1, after: received.progress)
@@ -406,55 +406,55 @@ struct StoresTests {
             }
             guard chunk.isCaughtUp, !isReleased else { continue }
             // Until now the source serves as before.
-            #expect(try get(live, "moving", "c/d3") == .ok)
-            #expect(try commit(live, "moving", "c/last").code == .ok)
+            try expectEqual(get(live, "moving", "c/d3"), .ok)
+            try expectEqual(commit(live, "moving", "c/last").code, .ok)
             let done = Monitor<Result<DatabaseTenure, RequestError>?>(nil)
             source.release(database, generation: 1, to: "b") { outcome in done.update { $0 = outcome } }
-            #expect(try done.wait { $0 }.get().state == .released)
+            try expectEqual(done.wait { $0 }.get().state, .released)
             isReleased = true
-            #expect(try get(live, "moving", "c/d3") == .unavailable)
-            #expect(try commit(live, "moving", "c/late").code == .unavailable)
+            try expectEqual(get(live, "moving", "c/d3"), .unavailable)
+            try expectEqual(commit(live, "moving", "c/late").code, .unavailable)
             try listener.ended.wait(until: "the listener has ended")
-            #expect(listener.state.withLock { $0.outcome.code } == .unavailable)
+            expectEqual(listener.state.withLock { $0.outcome.code }, .unavailable)
         }
-        #expect(received.state == .owned && received.generation == 1)
+        expect(received.state == .owned && received.generation == 1)
         places.put(database, in: 1)
         for path in ["c/d3", "c/last"] {
             try waitUntil("\(path) is found in the other store") { try get(live, "moving", path) == .ok }
         }
-        #expect(try get(live, "moving", "c/late") == .notFound)
-        #expect(try commit(live, "moving", "c/after").code == .ok)
+        try expectEqual(get(live, "moving", "c/late"), .notFound)
+        try expectEqual(commit(live, "moving", "c/after").code, .ok)
         try waitForDocument(try listen(live, "moving"))
         // A late chunk changes nothing: the reply has the present state.
-        #expect(try receive(live, request).state == .owned)
+        try expectEqual(receive(live, request).state, .owned)
         request.chunk = []
-        #expect(try receive(live, request).state == .owned)
-        #expect(databases(live, 0).isEmpty && databases(live, 1) == ["\(database)"])
+        try expectEqual(receive(live, request).state, .owned)
+        expect(databases(live, 0).isEmpty && databases(live, 1) == ["\(database)"])
     }
 
     @Test
     func `Requests about moves that cannot be carried out are refused`() throws {
         let live = try start()
-        #expect(try commit(live, "first", "c/x").code == .ok)
+        try expectEqual(commit(live, "first", "c/x").code, .ok)
         func code(_ request: MoveDatabaseRequest) -> StatusCode {
             live.call(.adminMoveDatabase, request.encodedBytes()).outcome.code
         }
-        #expect(code(MoveDatabaseRequest(database: "\(try name("first"))", store: "b")) == .ok)
-        #expect(code(MoveDatabaseRequest(database: "\(try name("nowhere"))", store: "b")) == .notFound)
-        #expect(code(MoveDatabaseRequest(database: "nonsense", store: "b")) == .invalidArgument)
+        expectEqual(code(MoveDatabaseRequest(database: "\(try name("first"))", store: "b")), .ok)
+        expectEqual(code(MoveDatabaseRequest(database: "\(try name("nowhere"))", store: "b")), .notFound)
+        expectEqual(code(MoveDatabaseRequest(database: "nonsense", store: "b")), .invalidArgument)
         func received(_ store: String, _ database: String, chunk: [UInt8] = []) -> StatusCode {
             let request = ReceiveDatabaseRequest(store: store, database: database, generation: 3, chunk: chunk)
             return live.call(.adminReceiveDatabase, request.encodedBytes()).outcome.code
         }
         let other = "\(try name("other"))"
-        #expect(received("nowhere", other) == .notFound)
-        #expect(received("b", "nonsense") == .invalidArgument)
-        #expect(received("b", other) == .ok)
+        expectEqual(received("nowhere", other), .notFound)
+        expectEqual(received("b", "nonsense"), .invalidArgument)
+        expectEqual(received("b", other), .ok)
         for chunk in [[0], [0xff], [UInt8](repeating: 7, count: 1_000)] as [[UInt8]] {
-            #expect(received("b", other, chunk: chunk) != .internal)
+            expect(received("b", other, chunk: chunk) != .internal)
         }
         let alone = try LiveDatabaseServer()
         let request = MoveDatabaseRequest(database: "\(try name("first"))", store: "b").encodedBytes()
-        #expect(alone.call(.adminMoveDatabase, request).outcome.code == .failedPrecondition)
+        expectEqual(alone.call(.adminMoveDatabase, request).outcome.code, .failedPrecondition)
     }
 }

@@ -1,6 +1,7 @@
 // The errors of methods that are not served.
 
 import FirestoreMessages
+import TestSupport
 import Testing
 
 @testable import Server
@@ -11,13 +12,13 @@ import Testing
     @Test(arguments: Method.allCases.filter { !$0.isServedOverTCP })
     func `A method of the socket says where it is served`(method: Method) throws {
         let text = try #require(self.text(method.paths[0]))
-        #expect(text == "\(method.name) is served on the socket admin.sock in the server's data directory only")
+        expectEqual(text, "\(method.name) is served on the socket admin.sock in the server's data directory only")
     }
 
     @Test func `An unknown method of the admin API says which ones there are`() throws {
         let text = try #require(self.text("/google.firestore.admin.v1.FirestoreAdmin/Nonsense"))
-        for method in Method.allCases where method.service == .firestoreAdmin { #expect(text.contains(method.name)) }
-        #expect(text.hasPrefix("Nonsense is not implemented by this server, which has CreateDatabase, CreateIndex, "))
+        for method in Method.allCases where method.service == .firestoreAdmin { expect(text.contains(method.name)) }
+        expect(text.hasPrefix("Nonsense is not implemented by this server, which has CreateDatabase, CreateIndex, "))
     }
 
     @Test(arguments: [
@@ -25,13 +26,13 @@ import Testing
         ("RestoreDatabase", "hearth restore"),
         ("CreateUserCreds", "it has no users"),
     ]) func `A method of the cloud's admin API says what does its work`(name: String, text: String) {
-        #expect(self.text("/google.firestore.admin.v1.FirestoreAdmin/\(name)")?.contains(text) == true)
+        expectEqual(self.text("/google.firestore.admin.v1.FirestoreAdmin/\(name)")?.contains(text), true)
     }
 
     @Test(arguments: [
         "", "/", "//", "/a.B/C", "/google.firestore.v1.Firestore/Nothing", "google.longrunning.Operations/GetOperation",
         "/google.longrunning.Operations", "/google.longrunning/Operations/GetOperation",
     ]) func `Of other paths nothing is known`(path: String) {
-        #expect(text(path) == nil)
+        expectNil(text(path))
     }
 }

@@ -37,7 +37,7 @@ final class WebPage {
         sent += 1
         let replies = (0..<times).map { _ in request("POST", "&SID=\(id)&RID=1&AID=\(received)", body: body) }
         let last = try #require(replies.last ?? nil)
-        #expect(last.status == 200)
+        expectEqual(last.status, 200)
         return last.body
     }
 
@@ -72,7 +72,7 @@ final class WebPage {
         let chunk = try #require(backChannel?.chunk())
         guard let end = chunk.firstIndex(of: "\n") else { return chunk }
         let json = String(chunk[chunk.index(after: end)...])
-        #expect(Int(chunk[..<end]) == json.utf16.count)
+        expectEqual(Int(chunk[..<end]), json.utf16.count)
         return json
     }
 

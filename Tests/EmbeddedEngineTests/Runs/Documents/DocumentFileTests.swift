@@ -85,26 +85,26 @@ struct DocumentFileTests {
         var random = SeededGenerator(seed: seed)
         let entries = entries([1, 30, 2_000, 9_000][Int(seed % 4)], &random)
         let run = try write(entries)
-        #expect(try run.entries() == entries)
-        #expect(try readWithLMDB() == entries)
+        try expectEqual(run.entries(), entries)
+        try expectEqual(readWithLMDB(), entries)
         for version in [0, 1, 45, 90, .max] as [UInt64] {
             let expected = seen(entries, at: version)
-            #expect(try run.walk(version, from: nil, .forward, latestOnly: Self.latestOnly) == expected)
-            #expect(try run.walk(version, from: nil, .backward, latestOnly: Self.latestOnly) == expected.reversed())
+            try expectEqual(run.walk(version, from: nil, .forward, latestOnly: Self.latestOnly), expected)
+            try expectEqual(run.walk(version, from: nil, .backward, latestOnly: Self.latestOnly), expected.reversed())
             for _ in 0..<60 {
                 var key = random.pick(entries).key
                 if random.oneIn(3) { key[random.below(key.count)] = UInt8(random.below(256)) }
                 if random.oneIn(3) { key.removeLast(random.below(key.count)) }
                 let isLatest = Self.latestOnly.contains(key[0])
                 let found = try run.find(key, isLatest ? .max : version)
-                #expect(found == expected.first { $0.key == key })
+                expectEqual(found, expected.first { $0.key == key })
                 let after = expected.filter { !$0.key.lexicographicallyPrecedes(key) }
                 let walked = try run.walk(version, from: key, .forward, latestOnly: Self.latestOnly)
-                #expect(walked.prefix(5) == after.prefix(5))
+                expectEqual(walked.prefix(5), after.prefix(5))
                 let before = Array(expected.filter { $0.key.lexicographicallyPrecedes(key) }.reversed())
                 let back = try run.walk(
                     version, from: key, .backward, inclusive: false, latestOnly: Self.latestOnly)
-                #expect(back.prefix(5) == before.prefix(5))
+                expectEqual(back.prefix(5), before.prefix(5))
             }
         }
     }
@@ -123,9 +123,9 @@ struct DocumentFileTests {
                     key: prefix + [UInt8(index >> 8), UInt8(index & 255), 0], version: 7, value: value(length, &random))
             }
             let run = try write(entries, number: number)
-            for entry in entries { #expect(try run.find(entry.key, 7) == entry, "\(entry)") }
-            #expect(try run.entries() == entries)
-            #expect(try readWithLMDB(number) == entries)
+            for entry in entries { try expectEqual(run.find(entry.key, 7), entry, "\(entry)") }
+            try expectEqual(run.entries(), entries)
+            try expectEqual(readWithLMDB(number), entries)
         }
     }
 
@@ -141,13 +141,13 @@ struct DocumentFileTests {
                 bytes[start + random.below(min(4096, whole.count - start))] ^= 1 << random.below(8)
                 Files.write(bytes, to: path)
                 let found = look(entries)
-                #expect(found.isHonest, "\(path), page \(start / 4096): a wrong entry")
-                #expect(found.isDamaged, "\(path), page \(start / 4096): the damage was not found")
+                expect(found.isHonest, "\(path), page \(start / 4096): a wrong entry")
+                expect(found.isDamaged, "\(path), page \(start / 4096): the damage was not found")
             }
             Files.write(whole, to: path)
         }
         let found = look(entries)
-        #expect(found.isHonest && !found.isDamaged)
+        expect(found.isHonest && !found.isDamaged)
     }
 
     /// Walks and looks keys up in the file as it is now, and verifies all pages.
@@ -238,7 +238,7 @@ struct DocumentFileTests {
         let reserved = Memtable.runBytesMax(
             byteCount: memory + entries.reduce(0) { $0 + $1.value!.count }, documentBytes: batch.documentBytes)
         let run = try write(entries)
-        #expect(run.files[0].byteCount <= reserved + 128 << 10)
+        expect(run.files[0].byteCount <= reserved + 128 << 10)
     }
 
     @Test
@@ -251,7 +251,7 @@ struct DocumentFileTests {
         let error = #expect(throws: StorageError.self) {
             try TestRun.write(entries, in: disk.path(of: "."), number: 1, kind: .documents)
         }
-        #expect(error?.code == .full)
+        expectEqual(error?.code, .full)
         try TestRun.write(Array(entries.prefix(100)), in: disk.path(of: "."), number: 1, kind: .documents)
     }
 }
