@@ -43,6 +43,6 @@ struct IndexShapeTests {
             ("b", .ascending), ("a", .ascending), ("c", .ascending), ("d", .ascending), ("d", .contains),
             ("c", .contains),
         ]
-        expectEqual(declaration.shapes, (try expected.map { .group("books", try FieldPath($0.0), $0.1) }))
+        try expectEqual(declaration.shapes, expected.map { .group("books", try FieldPath($0.0), $0.1) })
     }
 }

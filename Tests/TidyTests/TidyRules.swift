@@ -67,7 +67,9 @@ extension TidyRule {
         file.lines.indices.filter { attribute("@discardable" + "Result", on: file.lines[$0]) }
     }
 
-    // A line that ends after the bracket has the error that is expected in the next one.
+    /// What follows the bracket where the macro remains: errors, ends of processes, and the comment on a closure.
+    private static let macroArguments = ["throws:", "processExitsWith:", "\""]
+
     static let expectationsAreFunctions = TidyRule(
         name: "Conditions are checked by functions", folders: ["Tests"],
         remedy: "Write expect(_:), expectEqual(_:_:) or expectNil(_:) of TestSupport: see docs/decisions/0093."
@@ -76,9 +78,8 @@ extension TidyRule {
         return file.lines.indices.filter { index in
             file.lines[index].ranges(of: "#" + "expect(").contains { call in
                 let rest = file.lines[index][call.upperBound...]
-                let first = rest.isEmpty ? file.lines.dropFirst(index + 1).first?.drop { $0 == " " } ?? "" : rest
-                return !first.hasPrefix("throws:") && !first.hasPrefix("processExitsWith:")
-                    && !rest.hasSuffix("{") && !rest.contains(") {")
+                let argument = rest.isEmpty ? file.lines.dropFirst(index + 1).first?.drop { $0 == " " } ?? "" : rest
+                return !macroArguments.contains { argument.hasPrefix($0) }
             }
         }
     }

@@ -34,6 +34,7 @@ import Testing
                 [0, 3]
             ),
             (.expectationsAreFunctions, ["#" + "expect(", "    throws: E.self", ") { f() }"], []),
+            (.expectationsAreFunctions, ["#" + "expect(a.contains(b) { $0 })", "#" + "expect(\"a\") {"], [0]),
             (.nothingIsLeftToDo, ["// TO" + "DO: more", "let mastodon = 1", "// FIX" + "ME"], [0, 2]),
             (.sleepsHaveReasons, ["usleep" + "(20_000)", "usleep" + "(20_001_000)", "usleep" + "(count)"], [1, 2]),
             (.sleepsHaveReasons, ["// A kill at any moment.", "Task" + ".sleep(for: .seconds(1))"], []),

@@ -27,7 +27,7 @@ import Testing
             if fields.holdsNegativeZeroPoints { continue }
             expectEqual(packed, ours, "document \(number) of seed \(seed)")
             let back = try FirestoreDecoder().decode(CodableValue.self, fromDocumentBytes: packed.span.bytes)
-            expectEqual(back, (try FirestoreDecoder().decode(CodableValue.self, fromDocumentBytes: ours.span.bytes)))
+            try expectEqual(back, FirestoreDecoder().decode(CodableValue.self, fromDocumentBytes: ours.span.bytes))
         }
     }
 

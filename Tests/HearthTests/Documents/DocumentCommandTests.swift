@@ -196,9 +196,9 @@ struct DocumentCommandTests {
         func exported(_ collection: String) throws -> String {
             try bench.output("export", "--collection", collection, "--recursive", "--quiet")
         }
-        try expectEqual(exported("copies"), (try exported("c")))
+        try expectEqual(exported("copies"), exported("c"))
         try bench.run("copy", "c", "c3")
-        try expectEqual(exported("c3"), (try exported("c")))
+        try expectEqual(exported("c3"), exported("c"))
 
         try bench.run("copy", "c/x", "tail/x", "--after", "c/x/many/1001190")
         try expectEqual(bench.output("query", "tail/x/many", "--count"), "9\n")

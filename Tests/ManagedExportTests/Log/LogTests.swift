@@ -69,7 +69,7 @@ import Testing
         var offsets = [0]
         for record in records {
             var output = ByteBuffer()
-            expectEqual((try? reader.next(into: &output)), true)
+            expectEqual(try? reader.next(into: &output), true)
             expectEqual(output.copyBytes(), record)
             offsets.append(reader.offset)
         }

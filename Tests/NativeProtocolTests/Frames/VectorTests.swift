@@ -108,7 +108,7 @@ enum ProtocolPage {
     func `The implementation writes the bytes of the page`(name: String) throws {
         var output = ByteBuffer()
         Self.written[name]!(&output)
-        expectEqual(output.copyBytes(), (try ProtocolPage.vector(name)))
+        try expectEqual(output.copyBytes(), ProtocolPage.vector(name))
     }
 
     @Test(arguments: [
