@@ -52,6 +52,20 @@ struct ClusterBasesTests {
         }
     }
 
+    /// Writes new documents until the next base is made or begun.
+    ///
+    /// It is due when the log is larger than the last base, and that may have all that was written before.
+    private func fill(
+        _ node: ClusterNode, from written: inout Int, until what: String, _ condition: () throws -> Bool
+    ) async throws {
+        let end = 2 * written + 40
+        while try written < end && !condition() {
+            try fill(node, from: written, count: 10)
+            written += 10
+        }
+        try await eventually("\(what): \(node.log.suffix(2_000))", condition)
+    }
+
     /// The folders of bases in the directory.
     private func folders() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: bases + "/main").filter { $0 != "BASES" }.sorted()
@@ -62,6 +76,8 @@ struct ClusterBasesTests {
         let report = try JSONSerialization.jsonObject(with: Data(status.output.utf8)) as? [String: Any]
         return (report?["stores"] as? [[String: Any]])?.first?["base"] as? [String: Any] ?? [:]
     }
+
+    private func lastNumber() throws -> Int { try lastBase()["number"] as? Int ?? 0 }
 
     private func lastTable(_ session: PostgreSQLSession) throws -> (number: Int, table: String) {
         let query = "SELECT number, parts_table FROM hearth.bases ORDER BY number DESC LIMIT 1"
@@ -133,10 +149,9 @@ struct ClusterBasesTests {
         expect(second.log.contains("event=base_damaged") && second.log.contains(damaged), "\(second.log)")
         try await expectDocuments(second, has: 20)
         // The next one does not count the damaged one, and it goes.
-        try fill(second, from: 20)
-        try await eventually("another base is made: \(second.log.suffix(2_000))") {
-            try lastBase()["number"] as? Int ?? 0 > last["number"] as? Int ?? 0
-        }
+        var written = 20
+        let number = try lastNumber()
+        try await fill(second, from: &written, until: "another base is made") { try lastNumber() > number }
         try await eventually("what nobody needs is removed") {
             try !folders().contains { damaged.contains($0) } && folders().count <= 2
         }
@@ -276,12 +291,10 @@ struct ClusterBasesTests {
         expect(second.log.contains("event=base_fetched"), "\(second.log)")
         expectEqual(first.stop(), 0)
         _ = try await ClusterNode.leader(of: [second])
-        for round in 1...2 {
-            let number = try lastBase()["number"] as? Int ?? 0
-            try fill(second, from: 20 * round, count: 60)
-            try await eventually("base \(round) is made: \(second.log.suffix(2_000))") {
-                try lastBase()["number"] as? Int ?? 0 > number
-            }
+        var written = 20
+        for _ in 1...2 {
+            let number = try lastNumber()
+            try await fill(second, from: &written, until: "a base is made") { try lastNumber() > number }
         }
         try expect(lastBase()["place"] as? String == "directory")
         try await eventually("the tables are dropped") { try tables() == 0 }
@@ -289,11 +302,8 @@ struct ClusterBasesTests {
         try first.start()
         expectEqual(second.stop(), 0)
         _ = try await ClusterNode.leader(of: [first])
-        let number = try lastBase()["number"] as? Int ?? 0
-        try fill(first, from: 200, count: 80)
-        try await eventually("a base is made: \(first.log.suffix(2_000))") {
-            try lastBase()["number"] as? Int ?? 0 > number
-        }
+        let number = try lastNumber()
+        try await fill(first, from: &written, until: "a base is made") { try lastNumber() > number }
         try expect(lastBase()["place"] as? String == "database")
         // What is left in the directory goes when a server that has it makes a base.
         try expect(!folders().isEmpty)
@@ -353,9 +363,7 @@ struct ClusterBasesTests {
         for round in 0..<3 {
             let leader = try await ClusterNode.leader(of: nodes)
             let made = count("base_making", leader)
-            try fill(leader, from: written, count: 60)
-            written += 60
-            try await eventually("a base is begun: \(leader.log.suffix(1_000))") {
+            try await fill(leader, from: &written, until: "a base is begun") {
                 count("base_making", leader) > made
             }
             leader.kill()
@@ -370,11 +378,8 @@ struct ClusterBasesTests {
             try await expectDocuments(leader, has: written)
         }
         let leader = try await ClusterNode.leader(of: nodes)
-        let number = try lastBase()["number"] as? Int ?? 0
-        try fill(leader, from: written, count: 80)
-        try await eventually("a base is made: \(leader.log.suffix(2_000))") {
-            try lastBase()["number"] as? Int ?? 0 > number
-        }
+        let number = try lastNumber()
+        try await fill(leader, from: &written, until: "a base is made") { try lastNumber() > number }
         try await eventually("two are left, or three while one is made: \(leader.log.suffix(2_000))") {
             try folders().count <= 3 && !folders().contains { $0.hasSuffix("00000000000000ab") }
         }
