@@ -9,6 +9,9 @@ extension CommitPipeline {
     static let lockCheckMilliseconds: UInt64 = 50
     /// Documents and changes examined to find transactions that hold others up and can only be aborted.
     private static let doomedSteps = 10_000
+    /// Transactions and requests examined in a look that is not followed by a longer pause: the looks at more of them
+    /// take no larger share of the time.
+    private static let looksPerCheck: UInt64 = 10_000
 
     /// Does what a request asks for, or parks it.
     func process(_ request: QueuedRequest) {
@@ -58,12 +61,13 @@ extension CommitPipeline {
         if locks.isEmpty { return }
         let now = configuration.clock.elapsedMilliseconds
         if now < nextLockCheckMilliseconds { return }
-        nextLockCheckMilliseconds = now + CommitPipeline.lockCheckMilliseconds
         var steps = CommitPipeline.doomedSteps
-        locks.endExpired(
+        let looks = locks.endExpired(
             nowMilliseconds: now, lastUsed: { transactions.lastUsedMilliseconds(number: $0) },
             began: { transactions.open(number: $0)?.beganMilliseconds },
             isDoomed: { isDoomed($0, steps: &steps) }, start: { replies.append(.begin($0)) })
+        let pauses = 1 + UInt64(looks) / CommitPipeline.looksPerCheck
+        nextLockCheckMilliseconds = now + pauses * CommitPipeline.lockCheckMilliseconds
         settleLocks()
     }
 }

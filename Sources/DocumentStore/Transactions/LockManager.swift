@@ -12,6 +12,9 @@
 // transaction that has stood in its way all the time loses what it holds; so does one that can only be aborted
 // (docs/transactions.md).
 //
+// Many may hold one document, and many may wait for it. So a request waits for the locks of a key, not for each of
+// their holders, and a read for the commits to a key, not for each: what it costs does not grow with their number.
+//
 // `RetryTurns` and `ShareLocks` know keys and holders; this knows their requests. Correctness does not depend on them:
 // every commit is validated, so a request that continues too early costs an abort and never a wrong result.
 
@@ -27,10 +30,12 @@ struct LockManager: ~Copyable {
 
     /// What a parked request waits for the end of.
     private enum Blocker: Hashable {
-        /// A transaction.
+        /// A transaction, or its turn.
         case ticket(Ticket)
-        /// A parked commit that came before.
-        case commit(Arrival)
+        /// The share locks of others at a key.
+        case locks(Key)
+        /// The parked commits that write a key.
+        case writers(Key)
     }
 
     private struct Parked {
@@ -110,6 +115,9 @@ struct LockManager: ~Copyable {
     /// Requests parked now.
     var count: Int { parked.count }
 
+    /// What all parked requests wait for: blockers, each once for each request.
+    var waitCount: Int { parked.values.reduce(0) { $0 + $1.blockers.count } }
+
     /// Memory of the locks and of the parked requests, in bytes, about.
     var byteCount: Int { locks.count * StoreConfiguration.shareLockBytes + parkedBytes }
 
@@ -133,7 +141,7 @@ struct LockManager: ~Copyable {
             var blockers: Set<Blocker> = []
             for key in read.keys {
                 if let holder = turns.holder(of: key) { blockers.insert(.ticket(holder)) }
-                for arrival in writers[key] ?? [] { blockers.insert(.commit(arrival)) }
+                if writers[key] != nil { blockers.insert(.writers(key)) }
             }
             if blockers.isEmpty { return false }
             park(request, read.ticket, writes: [], blockers, sinceMilliseconds)
@@ -174,7 +182,7 @@ struct LockManager: ~Copyable {
             let parts = DocumentKey.write(list.path(of: write), database: database, into: &key)
             let document = ByteTable.hash(key.bytes)
             writes.append(document)
-            for holder in locks.holders(of: document) where holder != ticket { blockers.insert(.ticket(holder)) }
+            if locks.isHeld(document, exceptBy: ticket) { blockers.insert(.locks(document)) }
             guard waitsForTurns else { continue }
             if let holder = turns.holder(of: document), holder != ticket { blockers.insert(.ticket(holder)) }
             let collection = ByteTable.hash(key.bytes.extracting(0..<parts.collectionByteCount))
@@ -183,17 +191,11 @@ struct LockManager: ~Copyable {
         return (blockers, writes)
     }
 
-    /// Gives a transaction share locks. A commit that waits to write one of the documents now waits for it too.
+    /// Gives a transaction share locks. A commit that is parked already and waits for other locks of these documents
+    /// now waits for these too; any other finds them when it is checked again.
     mutating func grant(_ read: LockRequest) {
         ages[read.ticket] = read.age
         locks.take(read.ticket, keys: read.keys)
-        if writers.isEmpty { return }
-        for key in read.keys {
-            for arrival in writers[key] ?? [] where parked[arrival]?.ticket != read.ticket {
-                let isNew = parked[arrival]?.blockers.insert(.ticket(read.ticket)).inserted ?? false
-                if isNew { waiters[.ticket(read.ticket), default: []].append(arrival) }
-            }
-        }
     }
 
     /// Lets a retried transaction join the queues of what it conflicted on; when too many wait, it continues without.
@@ -230,37 +232,76 @@ struct LockManager: ~Copyable {
         return arrival
     }
 
-    /// Unparks a request, and the requests that waited for it alone.
+    /// Unparks a request, and the reads that waited for it alone.
     private mutating func unpark(_ arrival: Arrival, _ outcome: Released.Outcome) {
         guard let gone = parked.removeValue(forKey: arrival) else { return }
         parkedBytes -= gone.request.byteCount
-        for blocker in gone.blockers { waiters[blocker]?.removeAll { $0 == arrival } }
-        for key in gone.writes {
-            writers[key]?.removeAll { $0 == arrival }
-            if writers[key]?.isEmpty == true { writers[key] = nil }
-        }
+        for blocker in gone.blockers { Self.remove(arrival, of: blocker, from: &waiters) }
+        for key in gone.writes { Self.remove(arrival, of: key, from: &writers) }
         if let ticket = gone.ticket, commits[ticket] == arrival { commits[ticket] = nil }
         released.append(
             Released(request: gone.request, outcome: outcome, sinceMilliseconds: gone.sinceMilliseconds))
-        free(.commit(arrival))
+        for key in gone.writes where writers[key] == nil { free(.writers(key)) }
+    }
+
+    /// Takes a request out of a list in order of arrival.
+    private static func remove<Name>(_ arrival: Arrival, of name: Name, from lists: inout [Name: [Arrival]]) {
+        guard let position = lists[name]?.partitioningIndex(where: { $0 >= arrival }),
+            lists[name]?[position...].first == arrival
+        else { return }
+        lists[name]?.remove(at: position)
+        if lists[name]?.isEmpty == true { lists[name] = nil }
     }
 
     /// Removes a blocker; requests without a further blocker continue.
-    private mutating func free(_ blocker: Blocker) {
+    private mutating func free(_ blocker: Blocker) { unparkAll(unblocked(by: blocker)) }
+
+    /// Removes a blocker.
+    /// - Returns: the requests without a further one.
+    private mutating func unblocked(by blocker: Blocker) -> [Arrival] {
+        var free: [Arrival] = []
         for arrival in waiters.removeValue(forKey: blocker) ?? [] {
             parked[arrival]?.blockers.remove(blocker)
-            if parked[arrival]?.blockers.isEmpty == true { unpark(arrival, .again) }
+            if parked[arrival]?.blockers.isEmpty == true { free.append(arrival) }
         }
+        return free
+    }
+
+    private mutating func unparkAll(_ arrivals: [Arrival]) {
+        for arrival in arrivals { unpark(arrival, .again) }
+    }
+
+    /// Releases the share locks of a transaction, and what waited for them alone, in order of arrival.
+    private mutating func releaseLocks(_ ticket: Ticket) {
+        var left: [(key: Key, holder: Ticket?)] = []
+        locks.release(ticket) { left.append(($0, $1)) }
+        var free: [Arrival] = []
+        for (key, holder) in left {
+            guard let holder else {
+                free += unblocked(by: .locks(key))
+                continue
+            }
+            // A transaction does not wait for its own lock.
+            guard let arrival = commits[holder], parked[arrival]?.blockers.remove(.locks(key)) != nil else { continue }
+            Self.remove(arrival, of: .locks(key), from: &waiters)
+            if parked[arrival]?.blockers.isEmpty == true { free.append(arrival) }
+        }
+        unparkAll(free.sorted())
     }
 
     // MARK: Deadlocks
 
     /// Aborts transactions until no cycle of waits includes the commit that has just been parked.
     private mutating func breakDeadlocks(through ticket: Ticket, _ arrival: Arrival) {
-        while parked[arrival] != nil, let cycle = cycle(through: ticket) {
-            guard let victim = cycle.max(by: { (ages[$0] ?? $0) < (ages[$1] ?? $1) }), let commit = commits[victim]
-            else { return }
-            abort(commit, winners: cycle.filter { $0 != victim })
+        // Transactions that do not wait for this one, however indirectly. The ends of others do not change that.
+        var clear: Set<Ticket> = []
+        for next in waitedFor(by: ticket) {
+            while parked[arrival] != nil, let path = waits(from: next, to: ticket, &clear) {
+                let cycle = [ticket] + path
+                guard let victim = cycle.max(by: { (ages[$0] ?? $0) < (ages[$1] ?? $1) }), let commit = commits[victim]
+                else { return }
+                abort(commit, winners: cycle.filter { $0 != victim })
+            }
         }
     }
 
@@ -269,27 +310,44 @@ struct LockManager: ~Copyable {
         locks.holds(ticket) || turns.isHolder(ticket) || commits[ticket] != nil
     }
 
-    /// The transactions of a cycle of waiting commits through this transaction; nil if there is none.
-    private func cycle(through ticket: Ticket) -> [Ticket]? {
-        var predecessors: [Ticket: Ticket] = [:]
-        var frontier = [ticket]
-        while let waiting = frontier.popLast() {
-            guard let arrival = commits[waiting], let blockers = parked[arrival]?.blockers else { continue }
-            for case .ticket(let next) in blockers {
-                if next == ticket {
-                    var cycle = [waiting]
-                    while let last = cycle.last, last != ticket, let before = predecessors[last] {
-                        cycle.append(before)
-                    }
-                    return cycle
-                }
-                if predecessors[next] == nil {
-                    predecessors[next] = waiting
-                    frontier.append(next)
-                }
+    /// The transactions that lead from one to another, each of which waits for the next; nil if none do.
+    ///
+    /// - Parameter clear: transactions known not to lead there. Gets those that turn out not to.
+    private func waits(from start: Ticket, to end: Ticket, _ clear: inout Set<Ticket>) -> [Ticket]? {
+        var seen: Set<Ticket> = []
+        var path: [Ticket] = []
+        var levels = [[start]]
+        while let next = levels.last?.last {
+            if next == end { return path }
+            levels[levels.count - 1].removeLast()
+            if !clear.contains(next), seen.insert(next).inserted {
+                path.append(next)
+                levels.append(waitedFor(by: next))
+            }
+            while levels.last?.isEmpty == true {
+                levels.removeLast()
+                _ = path.popLast()
             }
         }
+        clear.formUnion(seen)
         return nil
+    }
+
+    /// The transactions that a transaction's parked commit waits for and whose commits are parked too.
+    private func waitedFor(by ticket: Ticket) -> [Ticket] {
+        guard let arrival = commits[ticket], let request = parked[arrival] else { return [] }
+        var others: Set<Ticket> = []
+        for case .ticket(let other) in request.blockers where commits[other] != nil { others.insert(other) }
+        for key in request.writes where locks.isHeld(key, exceptBy: ticket) {
+            let holders = locks.holders(of: key)
+            if holders.count < commits.count {
+                for holder in holders where commits[holder] != nil { others.insert(holder) }
+            } else {
+                for other in commits.keys where holders.contains(other) { others.insert(other) }
+            }
+        }
+        others.remove(ticket)
+        return others.sorted()
     }
 
     /// Takes a transaction's commit out to be aborted, and with it what the transaction holds.
@@ -306,9 +364,9 @@ struct LockManager: ~Copyable {
     /// Releases the locks and turns of a transaction and ends its wait for a turn. Unknown numbers are ignored.
     mutating func release(_ number: UInt64) {
         freed.append(contentsOf: turns.release(number))
-        locks.release(number)
         ages[number] = nil
         begins[number] = nil
+        releaseLocks(number)
         free(.ticket(number))
     }
 
@@ -350,10 +408,11 @@ struct LockManager: ~Copyable {
     ///   - began: when a transaction began; nil if it has ended.
     ///   - isDoomed: whether a transaction can only be aborted. Asked of those that block others.
     ///   - start: gets the transactions that begin now without a turn.
+    /// - Returns: how many requests and transactions were looked at.
     mutating func endExpired(
         nowMilliseconds: UInt64, lastUsed: (UInt64) -> UInt64?, began: (UInt64) -> UInt64?,
         isDoomed: (UInt64) -> Bool, start: (BeginRequest) -> Void
-    ) {
+    ) -> Int {
         let expiry = turns.expired(nowMilliseconds: nowMilliseconds, lastUsed: lastUsed)
         for ticket in expiry.ended where commits[ticket] == nil { endTurn(ticket) }
         for ticket in expiry.timedOut {
@@ -361,26 +420,39 @@ struct LockManager: ~Copyable {
             release(ticket)
             if let begin { start(begin) }
         }
-        endIdleLocks(nowMilliseconds: nowMilliseconds, lastUsed: lastUsed)
-        endDoomed(isDoomed)
+        let blocking = blockingTickets
+        let looks = parked.count + begins.count + locks.tickets.count + blocking.count
+        endIdleLocks(blocking, nowMilliseconds: nowMilliseconds, lastUsed: lastUsed)
+        endDoomed(blocking, isDoomed)
         endLongWaits(nowMilliseconds: nowMilliseconds, began: began)
+        return looks
     }
 
-    private mutating func endIdleLocks(nowMilliseconds: UInt64, lastUsed: (UInt64) -> UInt64?) {
-        for ticket in Array(locks.tickets) where commits[ticket] == nil {
-            guard let heard = lastUsed(ticket) else {
-                release(ticket)
-                continue
-            }
-            if blocksOthers(ticket), nowMilliseconds >= heard + lockIdleMilliseconds { release(ticket) }
+    /// The transactions that requests wait for, oldest first.
+    private var blockingTickets: [Ticket] {
+        var tickets: Set<Ticket> = []
+        for (blocker, arrivals) in waiters {
+            var blocking = holders(blocker)
+            // A transaction whose commit waits for the other holders of a document is not in its own way.
+            if arrivals.count == 1, let own = parked[arrivals[0]]?.ticket { blocking.remove(own) }
+            tickets.formUnion(blocking)
+        }
+        return tickets.sorted()
+    }
+
+    private mutating func endIdleLocks(
+        _ blocking: [Ticket], nowMilliseconds: UInt64, lastUsed: (UInt64) -> UInt64?
+    ) {
+        for ticket in Array(locks.tickets) where commits[ticket] == nil && lastUsed(ticket) == nil { release(ticket) }
+        for ticket in blocking where commits[ticket] == nil && locks.holds(ticket) {
+            guard let heard = lastUsed(ticket) else { continue }
+            if nowMilliseconds >= heard + lockIdleMilliseconds { release(ticket) }
         }
     }
 
-    private func blocksOthers(_ ticket: Ticket) -> Bool { waiters[.ticket(ticket)]?.isEmpty == false }
-
     /// Releases what transactions hold that can only be aborted and that block others.
-    private mutating func endDoomed(_ isDoomed: (UInt64) -> Bool) {
-        for case .ticket(let ticket) in Array(waiters.keys) where blocksOthers(ticket) && isDoomed(ticket) {
+    private mutating func endDoomed(_ blocking: [Ticket], _ isDoomed: (UInt64) -> Bool) {
+        for ticket in blocking where isActive(ticket) && isDoomed(ticket) {
             if let commit = commits[ticket] { abort(commit) } else { release(ticket) }
         }
     }
@@ -390,6 +462,7 @@ struct LockManager: ~Copyable {
     /// itself is not slow.
     private mutating func endLongWaits(nowMilliseconds: UInt64, began: (UInt64) -> UInt64?) {
         let late = parked.filter { nowMilliseconds >= $0.value.sinceMilliseconds + lockWaitMilliseconds }.keys.sorted()
+        var ended: Set<Blocker> = []
         for arrival in late {
             guard let request = parked[arrival] else { continue }
             if request.ticket != nil, !request.writes.isEmpty {
@@ -397,10 +470,21 @@ struct LockManager: ~Copyable {
             } else {
                 unpark(arrival, .unconditional)
             }
-            for case .ticket(let holder) in request.blockers where commits[holder] == nil {
-                let isOld = began(holder).map { $0 + lockWaitMilliseconds <= nowMilliseconds } ?? true
-                if isOld { release(holder) }
+            for blocker in request.blockers where ended.insert(blocker).inserted {
+                for holder in holders(blocker) where commits[holder] == nil {
+                    let isOld = began(holder).map { $0 + lockWaitMilliseconds <= nowMilliseconds } ?? true
+                    if isOld { release(holder) }
+                }
             }
+        }
+    }
+
+    /// The transactions at whose end a blocker ends.
+    private func holders(_ blocker: Blocker) -> Set<Ticket> {
+        switch blocker {
+        case .ticket(let ticket): [ticket]
+        case .locks(let key): locks.holders(of: key)
+        case .writers: []
         }
     }
 

@@ -74,15 +74,13 @@ struct RetryTurns {
         return grantIfFirst(ticket, nowMilliseconds: nowMilliseconds)
     }
 
+    /// Joins a queue after the present holder and those that are not younger.
     private mutating func enqueue(_ ticket: Ticket, age: UInt64, key: Key) {
-        var queue = queues[key] ?? []
-        var position = queue.count
-        while position > 0 {
-            guard let before = requests[queue[position - 1]], !before.isGranted, before.age > age else { break }
-            position -= 1
-        }
-        queue.insert(ticket, at: position)
-        queues[key] = queue
+        let position =
+            queues[key]?.partitioningIndex { other in
+                requests[other].map { !$0.isGranted && $0.age > age } ?? false
+            } ?? 0
+        queues[key, default: []].insert(ticket, at: position)
     }
 
     private mutating func grantIfFirst(_ ticket: Ticket, nowMilliseconds: UInt64) -> Bool {

@@ -9,8 +9,8 @@ struct ShareLocks {
     typealias Ticket = RetryTurns.Ticket
     typealias Key = RetryTurns.Key
 
-    /// Holders in order of arrival; few.
-    private var holders: [Key: [Ticket]] = [:]
+    /// Many transactions may have read one document: a set, so that each costs the same.
+    private var holders: [Key: Set<Ticket>] = [:]
     private var keys: [Ticket: [Key]] = [:]
     private(set) var count = 0
 
@@ -28,26 +28,34 @@ struct ShareLocks {
 
     func holds(_ ticket: Ticket) -> Bool { keys[ticket] != nil }
 
-    func holders(of key: Key) -> [Ticket] { holders[key] ?? [] }
+    /// Whether another transaction than this one holds a key.
+    func isHeld(_ key: Key, exceptBy ticket: Ticket?) -> Bool {
+        guard let holders = holders[key] else { return false }
+        return holders.count > 1 || ticket.map { !holders.contains($0) } ?? true
+    }
+
+    /// Who holds a key, in no particular order.
+    func holders(of key: Key) -> Set<Ticket> { holders[key] ?? [] }
 
     /// Takes locks; those held already and those beyond the maximum are passed over.
     mutating func take(_ ticket: Ticket, keys wanted: [Key]) {
         for key in wanted where count < maximum {
-            if holders[key]?.contains(ticket) == true { continue }
-            holders[key, default: []].append(ticket)
+            guard holders[key, default: []].insert(ticket).inserted else { continue }
             keys[ticket, default: []].append(key)
             count += 1
         }
     }
 
     /// Lets go of all locks of a transaction; one that holds none is fine.
-    mutating func release(_ ticket: Ticket) {
+    /// - Parameter visit: gets each key, and its holder if exactly one is left. Not called for keys with several.
+    mutating func release(_ ticket: Ticket, _ visit: (Key, Ticket?) -> Void) {
         guard let released = keys.removeValue(forKey: ticket) else { return }
         count -= released.count
         for key in released {
-            guard var left = holders.removeValue(forKey: key) else { continue }
-            left.removeAll { $0 == ticket }
-            if !left.isEmpty { holders[key] = left }
+            holders[key]?.remove(ticket)
+            let left = holders[key]?.count ?? 0
+            if left <= 1 { visit(key, holders[key]?.first) }
+            if left == 0 { holders[key] = nil }
         }
     }
 }

@@ -35,6 +35,7 @@ import Testing
 
         var count: Int { locks.count }
         var isEmpty: Bool { locks.isEmpty }
+        var waitCount: Int { locks.waitCount }
 
         private func writes(_ paths: [String]) throws -> WriteList {
             var list = WriteList(database: database)
@@ -134,7 +135,7 @@ import Testing
             now += milliseconds
             for transaction in busy { lastUsed[transaction] = now }
             turns = []
-            locks.endExpired(
+            _ = locks.endExpired(
                 nowMilliseconds: now, lastUsed: { lastUsed[$0] }, began: { lastUsed[$0] == nil ? nil : 1_000_000 },
                 isDoomed: { doomed.contains($0) }, start: { turns.append($0.identifier.number) })
             return turns
@@ -369,6 +370,50 @@ import Testing
         for _ in 0..<41 { timedOut += locks.pass(milliseconds: 500, using: 5, 6) }
         expectEqual(timedOut, [6])
         expectEqual(locks.grant(), [])
+    }
+
+    // MARK: Costs
+
+    @Test
+    func `What a request waits for does not grow with the holders, the writers and the readers of a document`() throws {
+        let locks = try Ground()
+        let count: UInt64 = 3_000
+        for reader in 1...count { try expect(!locks.read(reader, "c/a")) }
+        for _ in 1...count { try expect(locks.commit(nil, "c/a")) }
+        for reader in (count + 1)...(2 * count) { try expect(locks.read(reader, "c/a")) }
+        expectEqual(locks.waitCount, Int(2 * count))
+        for reader in 1..<count { locks.end(reader) }
+        expectEqual(locks.left(), [])
+        locks.end(count)
+        let left = locks.left()
+        expect(left.count == Int(2 * count) && left.first == "plain c/a" && left.last == "read \(2 * count)")
+        expect(locks.isEmpty)
+    }
+
+    @Test
+    func `Many readers of a document who all write it are aborted one by one, and the oldest one stays`() throws {
+        let locks = try Ground()
+        let count: UInt64 = 3_000
+        for reader in 1...count { try expect(!locks.read(reader, "c/a")) }
+        for reader in 1...count {
+            try expect(locks.commit(reader, "c/a"))
+            expect(locks.waitCount <= 1)
+        }
+        expectEqual(locks.left().last, "T1 c/a")
+        expectEqual(locks.count, 0)
+    }
+
+    @Test
+    func `One commit that closes many cycles has the others of all of them aborted`() throws {
+        let locks = try Ground()
+        let others: ClosedRange<UInt64> = 2...3_000
+        try expect(!locks.read(1, "c/a"))
+        for other in others { try expect(!locks.read(other, "c/b")) }
+        for other in others { try expect(locks.commit(other, "c/a")) }
+        try expect(locks.commit(1, "c/b"))
+        let left = locks.left()
+        expect(left.count == others.count + 1 && left.last == "T1 c/b")
+        expect(left.dropLast().allSatisfy { $0.hasSuffix("aborted") })
     }
 
     // MARK: Bounds and ending
