@@ -119,6 +119,10 @@ package struct StoreConfiguration: Sendable {
     /// which one commit may hold up the others.
     package var rangeRescanMax = 20_000
 
+    /// Changes, each with each range of one transaction that contains it, that are looked at before the transaction
+    /// gets `ABORTED` instead. Bounds the same for a transaction with many ranges.
+    package var validationStepsMax = 1_000_000
+
     /// Databases that this store may have; the next is refused with `RESOURCE_EXHAUSTED`.
     package var databasesMax = 100_000
 

@@ -108,7 +108,8 @@ final class CommitPipeline: @unchecked Sendable {
                 locks: LockManager(configuration: configuration),
                 decider: CommitDecider(latest: writer.latest, workMax: configuration.commitWorkBytesMax)))
         validation = ReadValidation(
-            latest: writer.latest, history: history, rescanMax: configuration.rangeRescanMax)
+            latest: writer.latest, history: history, rescanMax: configuration.rangeRescanMax,
+            stepsMax: configuration.validationStepsMax)
         replay = RecordReplay(latest: writer.latest, nowMilliseconds: configuration.clock.elapsedMilliseconds)
         housekeeper = Housekeeper(services, stage: stage)
         replySender = ReplySender(

@@ -48,9 +48,13 @@ struct ReadRange: Sendable {
         if upper.byteSpan.compareBytes(keys.upper.byteSpan) > 0 { upper = keys.upper }
     }
 
-    func contains(_ key: RawSpan) -> Bool {
-        key.compareBytes(lower.byteSpan) >= 0 && key.compareBytes(upper.byteSpan) < 0
-    }
+    /// Whether the range begins before a key, or with it.
+    func begins(by key: RawSpan) -> Bool { key.compareBytes(lower.byteSpan) >= 0 }
+
+    func ends(after other: ReadRange) -> Bool { upper.byteSpan.compareBytes(other.upper.byteSpan) > 0 }
+
+    /// Whether the range ends after a key.
+    func reaches(_ key: RawSpan) -> Bool { key.compareBytes(upper.byteSpan) < 0 }
 }
 
 /// The reads of one transaction, bounded.
@@ -60,6 +64,8 @@ struct ReadSet: ~Copyable {
     private(set) var documents = ByteTable(slotCount: 8, keyBytes: 64)
     private(set) var ranges: [ReadRange] = []
     private var rangeBytes = 0
+    /// The first range of each query that has noted some; those of queries at once lie among each other.
+    private var firstRanges: [ObjectIdentifier: Int] = [:]
 
     private let maximum: Int
 
@@ -107,6 +113,7 @@ struct ReadSet: ~Copyable {
                 version: range.version)
             return
         }
+        if let query = range.query, firstRanges[query] == nil { firstRanges[query] = ranges.count }
         ranges.append(range)
         rangeBytes += range.byteCount
     }
@@ -115,12 +122,13 @@ struct ReadSet: ~Copyable {
     mutating func narrow(
         _ query: ObjectIdentifier, within keys: (lower: [UInt8], upper: [UInt8])?, to filter: @escaping DocumentFilter
     ) {
-        for position in ranges.indices where ranges[position].query == query {
+        guard let first = firstRanges[query] else { return }
+        for position in first..<ranges.count where ranges[position].query == query {
+            rangeBytes -= ranges[position].byteCount
             ranges[position].matches = filter
             if let keys { ranges[position].narrow(to: keys) }
+            rangeBytes += ranges[position].byteCount
         }
-        ranges.removeAll(where: \.isEmpty)
-        rangeBytes = ranges.reduce(0) { $0 + $1.byteCount }
     }
 
     private func checkRoom() throws(RequestError) {

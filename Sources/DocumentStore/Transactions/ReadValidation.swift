@@ -18,12 +18,13 @@ struct ReadValidation {
     /// For the state at a transaction's snapshot.
     private let history: EngineReader
     private let rescanMax: Int
+    private let stepsMax: Int
 
     /// What a transaction met. Empty: it may commit.
     struct Conflicts {
         /// Hashes of the keys at which a retry waits for its turn.
         var keys: [UInt64] = []
-        /// The range is too large to be validated; the transaction is retried.
+        /// The ranges are too large, or too many for the changes, to be validated; the transaction is retried.
         var isUndecided = false
 
         /// Keys remembered; enough to give a retry its turn.
@@ -37,11 +38,18 @@ struct ReadValidation {
         }
     }
 
-    init(latest: LatestReader, history: EngineReader, rescanMax: Int) {
+    /// - Parameters:
+    ///   - rescanMax: entries that are read again for one range.
+    ///   - stepsMax: changes and ranges that contain them, in pairs, that are looked at for one transaction. An entry
+    ///     that is read again counts as ``stepsOfEntry``.
+    init(latest: LatestReader, history: EngineReader, rescanMax: Int, stepsMax: Int) {
         self.latest = latest
         self.history = history
         self.rescanMax = rescanMax
+        self.stepsMax = stepsMax
     }
+
+    private static let stepsOfEntry = 4
 
     /// The changes that keep a transaction from committing.
     func conflicts(
@@ -56,13 +64,13 @@ struct ReadValidation {
                 let seen = UInt64(clamping: reads.documents.value(at: position))
                 if try latestVersion(of: key.bytes) != seen { conflicts.add(ByteTable.hash(key.bytes)) }
             }
-            for range in reads.ranges where !conflicts.isFull {
-                let since = range.version
-                if changes.coverage <= since.microseconds {
-                    try validate(range, since: since, changes: changes, into: &conflicts)
-                } else {
-                    try rescan(range, since: since, into: &conflicts)
-                }
+            var steps = stepsMax
+            let coverage = changes.coverage
+            let remembered = reads.ranges.filter { coverage <= $0.version.microseconds && !$0.isEmpty }
+            try validate(remembered, changes: changes, steps: &steps, into: &conflicts)
+            for range in reads.ranges where coverage > range.version.microseconds && !range.isEmpty {
+                if conflicts.isFull || conflicts.isUndecided { break }
+                try rescan(range, since: range.version, steps: &steps, into: &conflicts)
             }
         }
         return conflicts
@@ -117,49 +125,76 @@ struct ReadValidation {
     // MARK: Validation by recent changes
 
     private func validate(
-        _ range: ReadRange, since: CommitVersion, changes: borrowing RecentChanges, into conflicts: inout Conflicts
+        _ ranges: [ReadRange], changes: borrowing RecentChanges, steps: inout Int, into conflicts: inout Conflicts
     ) throws(RequestError) {
-        try changes.forEachKey(since: since.microseconds) { (key) throws(RequestError) in
-            if range.contains(key), try matters(key, to: range, since: since) {
-                conflicts.add(ReadValidation.collectionHash(ofDocument: key))
-            }
-            return !conflicts.isFull
+        guard let since = ranges.lazy.map(\.version.microseconds).min(), !conflicts.isFull else { return }
+        let tree = RangeTree(ranges)
+        var judged = ByteTable()
+        var found: [ReadRange] = []
+        try changes.forEachKey(since: since) { (key, version) throws(RequestError) in
+            found.removeAll(keepingCapacity: true)
+            tree.append(containing: key, before: version, steps: &steps, to: &found)
+            if found.isEmpty { return true }
+            // The newest change of a document comes first, and the retry waits at a collection once.
+            if judged.insert(key, hash: ByteTable.hash(key), value: 0) != nil { return true }
+            let collection = ReadValidation.collectionHash(ofDocument: key)
+            if conflicts.keys.contains(collection) { return true }
+            conflicts.isUndecided = steps < 0
+            let isConflict = conflicts.isUndecided ? true : try matters(key, to: found)
+            if isConflict { conflicts.add(collection) }
+            return !conflicts.isFull && !conflicts.isUndecided
         }
     }
 
-    /// Whether a changed document fulfils the range's query now, or did at the snapshot.
-    private func matters(
-        _ key: RawSpan, to range: ReadRange, since: CommitVersion
-    ) throws(RequestError) -> Bool {
+    /// Whether a changed document fulfils the query of one of the ranges now, or did when it was walked.
+    ///
+    /// - Parameter ranges: contain the document, and were walked before its change.
+    private func matters(_ key: RawSpan, to ranges: [ReadRange]) throws(RequestError) -> Bool {
         do throws(StorageError) {
+            var ranges = ranges
             if let now = try latest.value(forKey: key) {
                 // Changed and changed back is still a change only if it is a later version.
-                if now.version <= since { return false }
-                if try fulfils(key, now.bytes, now.version, range) { return true }
+                ranges.removeAll { now.version <= $0.version }
+                if try fulfils(key, now.bytes, now.version, ranges[...]) { return true }
             }
-            let snapshot = try history.snapshot(at: since)
-            guard let before = try snapshot.value(forKey: key) else { return false }
-            return try fulfils(key, before.bytes, before.version, range)
+            ranges.sort { $0.version < $1.version }
+            var rest = ranges[...]
+            while let since = rest.first?.version {
+                let end = rest.partitioningIndex { $0.version > since }
+                let snapshot = try history.snapshot(at: since)
+                if let before = try snapshot.value(forKey: key),
+                    try fulfils(key, before.bytes, before.version, rest[..<end])
+                {
+                    return true
+                }
+                rest = rest[end...]
+            }
+            return false
         } catch {
             throw RequestError(error)
         }
     }
 
+    /// Whether a state of a document fulfils the query of one of the ranges.
     private func fulfils(
-        _ key: RawSpan, _ value: RawSpan, _ version: CommitVersion, _ range: ReadRange
+        _ key: RawSpan, _ value: RawSpan, _ version: CommitVersion, _ ranges: ArraySlice<ReadRange>
     ) throws(StorageError) -> Bool {
-        if range.matches == nil, range.collectionID == nil { return true }
+        if ranges.isEmpty { return false }
+        if ranges.contains(where: { $0.matches == nil && $0.collectionID == nil }) { return true }
         var path = ByteBuffer(capacity: 256)
         guard let parts = DocumentKey.parts(of: key),
             let record = StoredRecordView(value, versionMicroseconds: version.microseconds),
             KeyedDocument.writePath(key: key, parts: parts, record: record, into: &path)
         else { throw StorageError(.corrupt, "a document's entry is damaged") }
-        if let wanted = range.collectionID,
-            !KeyedDocument.collectionID(ofDocument: path.bytes).equalsBytes(wanted.byteSpan)
-        {
-            return false
+        for range in ranges {
+            if let wanted = range.collectionID,
+                !KeyedDocument.collectionID(ofDocument: path.bytes).equalsBytes(wanted.byteSpan)
+            {
+                continue
+            }
+            if range.matches?(path.bytes, record.fields) ?? true { return true }
         }
-        return range.matches?(path.bytes, record.fields) ?? true
+        return false
     }
 
     /// The key of turns at a document's collection.
@@ -171,10 +206,12 @@ struct ReadValidation {
     // MARK: Validation by rescanning
 
     private func rescan(
-        _ range: ReadRange, since: CommitVersion, into conflicts: inout Conflicts
+        _ range: ReadRange, since: CommitVersion, steps: inout Int, into conflicts: inout Conflicts
     ) throws(RequestError) {
         do throws(StorageError) {
-            var left = rescanMax
+            let most = min(rescanMax, steps / Self.stepsOfEntry)
+            var left = most
+            defer { steps -= (most - left) * Self.stepsOfEntry }
             try addNewMatches(range, since: since, left: &left, into: &conflicts)
             if conflicts.isEmpty { try addChangedMatches(range, since: since, left: &left, into: &conflicts) }
             if left < 0 { conflicts.isUndecided = true }
@@ -192,7 +229,7 @@ struct ReadValidation {
         while left >= 0, try cursor.next() {
             left -= 1
             if cursor.version <= since { continue }
-            if try fulfils(cursor.key, cursor.value, cursor.version, range) {
+            if try fulfils(cursor.key, cursor.value, cursor.version, [range]) {
                 conflicts.add(ReadValidation.collectionHash(ofDocument: cursor.key))
                 return
             }
@@ -209,7 +246,7 @@ struct ReadValidation {
             left -= 1
             let now = try latest.value(forKey: cursor.key)
             if now?.version == cursor.version { continue }
-            if try fulfils(cursor.key, cursor.value, cursor.version, range) {
+            if try fulfils(cursor.key, cursor.value, cursor.version, [range]) {
                 conflicts.add(ReadValidation.collectionHash(ofDocument: cursor.key))
                 return
             }

@@ -75,17 +75,17 @@ struct RecentChanges: ~Copyable {
 
     /// Visits the keys changed above a version, newest first, until `body` returns false. A key may come repeatedly.
     borrowing func forEachKey(
-        since version: UInt64, _ body: (RawSpan) throws(RequestError) -> Bool
+        since version: UInt64, _ body: (_ key: RawSpan, _ version: UInt64) throws(RequestError) -> Bool
     ) throws(RequestError) {
         for entry in newer.entries.reversed() {
             if entry.version <= version { return }
             let range = entry.keyOffset..<(entry.keyOffset + entry.keyCount)
-            if try !body(newer.keys.bytes.extracting(range)) { return }
+            if try !body(newer.keys.bytes.extracting(range), entry.version) { return }
         }
         for entry in older.entries.reversed() {
             if entry.version <= version { return }
             let range = entry.keyOffset..<(entry.keyOffset + entry.keyCount)
-            if try !body(older.keys.bytes.extracting(range)) { return }
+            if try !body(older.keys.bytes.extracting(range), entry.version) { return }
         }
     }
 }

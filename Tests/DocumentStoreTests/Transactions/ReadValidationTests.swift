@@ -4,6 +4,7 @@ import Basics
 import DocumentModel
 import Storage
 import StorageEngines
+import Synchronization
 import TestSupport
 import Testing
 
@@ -25,7 +26,8 @@ import Testing
         /// - Parameters:
         ///   - remembered: changes in the ring; beyond them ranges are read again.
         ///   - rescan: documents that such a reading may look at.
-        init(remembered: Int = 1_000, rescan: Int = 1_000) throws {
+        ///   - steps: for all ranges of a transaction.
+        init(remembered: Int = 1_000, rescan: Int = 1_000, steps: Int = 1_000_000) throws {
             var options = EngineOptions()
             options.runBytesMax = 1 << 28
             options.memtableBytesMax = 1 << 20
@@ -34,7 +36,8 @@ import Testing
             engine = try StorageEngine.open(directory: directory.path, options: options) { _, _, _, _ in }
             writer = try engine.makeWriter()
             validation = ReadValidation(
-                latest: writer.latest, history: try engine.makeReader(), rescanMax: rescan)
+                latest: writer.latest, history: try engine.makeReader(), rescanMax: rescan,
+                stepsMax: steps)
             changes = RecentChanges(maximum: remembered, since: version)
         }
 
@@ -191,6 +194,86 @@ import Testing
         for number in 0..<6 as Range<Int64> { try ground.commit(["other/\(number)": number]) }
         let conflicts = try ground.conflicts(of: transaction)
         expect(conflicts.isUndecided && conflicts.keys.isEmpty && !conflicts.isEmpty)
+    }
+
+    /// Each change with each range, or with each filter, would be 40,000 steps.
+    @Test(arguments: [(false, 0), (true, 400)])
+    func `Many ranges and many changes cost what the changed documents in ranges cost`(
+        isOneCollection: Bool, steps: Int
+    ) throws {
+        for steps in [steps, steps - 1] {
+            let ground = try Ground(steps: steps)
+            let calls = Atomic(0)
+            let transaction = ground.begin()
+            for number in 0..<200 as Range<Int64> {
+                try ground.walk(isOneCollection && number < 2 ? "changed" : "c\(number)", transaction) { _ in
+                    calls.add(1, ordering: .relaxed)
+                    return false
+                }
+            }
+            for number in 0..<200 as Range<Int64> { try ground.commit(["changed/\(number)": number]) }
+            let conflicts = try ground.conflicts(of: transaction)
+            expectEqual(conflicts.isUndecided, steps == 399)
+            // The retry waits for its turn at the collection, so it meets no further changes.
+            expectEqual(conflicts.keys.count, steps == 399 ? 1 : 0)
+            expectEqual(calls.load(ordering: .relaxed), isOneCollection ? 2 * (steps == 399 ? 199 : 200) : 0)
+        }
+    }
+
+    @Test
+    func `A document that changes often is judged once, and a collection in conflict no further`() throws {
+        let ground = try Ground()
+        let calls = Atomic(0)
+        let transaction = ground.begin()
+        try ground.walk("c", transaction) { number in
+            calls.add(1, ordering: .relaxed)
+            return number == 100
+        }
+        for number in 0..<100 as Range<Int64> { try ground.commit(["c/a": number]) }
+        try expect(ground.mayCommit(transaction))
+        expectEqual(calls.load(ordering: .relaxed), 1)
+        for number in 0..<100 as Range<Int64> { try ground.commit(["c/\(number)": 100]) }
+        try expectEqual(ground.conflicts(of: transaction).keys.count, 1)
+        expectEqual(calls.load(ordering: .relaxed), 2)
+    }
+
+    @Test
+    func `All ranges that are read again have one bound together`() throws {
+        let ground = try Ground(remembered: 2, rescan: 100, steps: 400)
+        for number in 0..<40 as Range<Int64> { try ground.commit(["a/\(number)": 1, "b/\(number)": 1]) }
+        let transactions = [ground.begin(), ground.begin()]
+        for transaction in transactions { try ground.walk("a", transaction, matching: { $0 == 5 }) }
+        try ground.walk("b", transactions[1], matching: { $0 == 5 })
+        for number in 0..<6 as Range<Int64> { try ground.commit(["other/\(number)": number]) }
+        try expect(ground.mayCommit(transactions[0]))
+        try expect(ground.conflicts(of: transactions[1]).isUndecided)
+    }
+
+    @Test(arguments: [1, 2, 3])
+    func `Ranges are found by the keys in them`(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        func key() -> [UInt8] { [UInt8(random.below(12)), UInt8(random.below(12))] }
+        for _ in 0..<300 {
+            let ranges = (0..<random.below(20)).map { _ in
+                ReadRange(
+                    lower: key(), upper: key(), collectionID: nil, matches: nil,
+                    version: CommitVersion(microseconds: UInt64(random.below(5))))
+            }
+            let tree = RangeTree(ranges)
+            let (key, version) = (key(), UInt64(random.below(5)))
+            let containing = ranges.filter {
+                !key.lexicographicallyPrecedes($0.lower) && key.lexicographicallyPrecedes($0.upper)
+            }
+            let expected = containing.filter { $0.version.microseconds < version }
+            var found: [ReadRange] = []
+            var steps = 1_000
+            tree.append(containing: key.byteSpan, before: version, steps: &steps, to: &found)
+            func names(_ ranges: [ReadRange]) -> [String] {
+                ranges.map { "\($0.lower) \($0.upper) \($0.version.microseconds)" }.sorted()
+            }
+            expectEqual(names(found), names(expected), "seed \(seed)")
+            expectEqual(1_000 - steps, containing.count)
+        }
     }
 
     @Test

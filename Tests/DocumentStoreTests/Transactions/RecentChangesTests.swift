@@ -31,7 +31,7 @@ struct RecentChangesTests {
             }
             let since = max(ring.coverage, version - min(version, UInt64(generator.below(80))))
             var found: [[UInt8]] = []
-            try ring.forEachKey(since: since) { (key) throws(RequestError) in
+            try ring.forEachKey(since: since) { (key, _) throws(RequestError) in
                 found.append([UInt8](copying: key))
                 return true
             }
