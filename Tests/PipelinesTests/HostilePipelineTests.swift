@@ -187,14 +187,57 @@ struct HostilePipelineTests {
         expectEqual(outcome(times: 200).status, .resourceExhausted)
     }
 
-    /// Nine million comparisons, most of them of values without bytes.
+    /// A million comparisons each, most of them of values without bytes.
     @Test(arguments: [("", true), (nil, 1), ("", "a"), (false, true)] as [(Expression, Expression)])
     func `Comparisons are paid for, however small the values are`(left: Expression, right: Expression) throws {
         func array(_ element: Expression) -> Expression {
-            .call("array_transform", .call("split", .call("string_repeat", ",", 3_000), ","), "e", element)
+            .call("array_transform", .call("split", .call("string_repeat", ",", 300_000), ","), "e", element)
         }
-        let answer = try Harness().failure(.call("array_contains_any", array(left), array(right)))
+        let search = Expression.call("array_contains", array(left), right)
+        let answer = try Harness().failure(.call("array", search, search, search, search))
         expectEqual(answer.status, .resourceExhausted, "\(answer.text)")
+    }
+
+    /// Nine million pairs, whose comparison costs more than a row may.
+    @Test
+    func `Two long arrays are compared by keys, not each element with each`() throws {
+        let values = (0..<3_000).map { "v\($0)" }
+        func split(_ values: [String]) -> Expression {
+            .call("split", .value(.string(values.joined(separator: ","))), ",")
+        }
+        let others = values.map { $0 + "x" }
+        let rows = try Harness().execute(
+            Stage("literals", [.map([("n", 1)])]),
+            .select(
+                ("none", .call("array_contains_any", split(values), split(others))),
+                ("one", .call("array_contains_any", split(values), split(others + values.suffix(1)))),
+                ("all", .call("array_contains_all", split(values), split(values.reversed()))),
+                ("most", .call("array_contains_all", split(values), split(values + ["x"]))))
+        ).rows
+        expectEqual(rows, [["none": false, "one": true, "all": true, "most": false]])
+    }
+
+    /// One of each array alone is in both, by the equality of stored values, beside 100 that are not.
+    @Test(
+        arguments: [
+            (1, 1.0, true), (.value(.double(-0.0)), 0, true), (.value(.double(.nan)), .value(.double(-.nan)), true),
+            (nil, nil, true),
+            (.list([1, nil]), .list([1.0, nil]), true), (.map([("a", 1)]), .map([("a", 1.0)]), true),
+            (9_007_199_254_740_993, 9_007_199_254_740_992.0, false), ("1", 1, false), (.list([1]), 1, false),
+            (true, 1, false), (.map([("a", 1)]), .map([("b", 1)]), false),
+        ] as [(Expression, Expression, Bool)])
+    func `Keys of elements are equal where the elements are`(left: Expression, right: Expression, isEqual: Bool) throws
+    {
+        func array(_ element: Expression, _ prefix: String) -> Expression {
+            .list((0..<100).map { .value(.string("\(prefix)\($0)")) } + [element])
+        }
+        let rows = try Harness().execute(
+            Stage("literals", [.map([("l", array(left, "l")), ("r", array(right, "r"))])]),
+            .select(
+                ("any", .call("array_contains_any", .field("l"), .field("r"))),
+                ("all", .call("array_contains_all", .call("array_concat", .field("l"), array("x", "r")), .field("r"))))
+        ).rows
+        expectEqual(rows, [["any": .boolean(isEqual), "all": .boolean(isEqual)]])
     }
 
     /// Each takes some 10 ms. Those of the first kind are refused in the end, because they are too large.

@@ -61,12 +61,47 @@ enum ArrayFunctions {
     ) throws(ExpressionError) -> Operand {
         if operands[0].isNullOrAbsent || operands[1].isNullOrAbsent { return .null }
         let elements = try elements(name, operands[0], evaluation)
-        for wanted in try self.elements(name, operands[1], evaluation)
-        where try contains(wanted, among: elements, evaluation) == deciding {
-            return .boolean(deciding)
+        let wanted = try self.elements(name, operands[1], evaluation)
+        let pairs = elements.count * wanted.count
+        let isLong = pairs > pairsPerKey * (elements.count + wanted.count)
+        let keys = isLong ? try keys(of: elements, evaluation) : nil
+        for value in wanted {
+            let isElement =
+                if let keys { keys.contains(try key(of: value, evaluation)) } else {
+                    try contains(value, among: elements, evaluation)
+                }
+            if isElement == deciding { return .boolean(deciding) }
         }
         return .boolean(!deciding)
     }
+
+    /// The keys of the elements, paid for; nil if one has none, because it has no form in documents.
+    private static func keys(
+        of elements: [Operand], _ evaluation: Evaluation
+    ) throws(ExpressionError) -> Set<[UInt8]>? {
+        var keys = Set<[UInt8]>(minimumCapacity: elements.count)
+        do throws(ExpressionError) {
+            for element in elements { keys.insert(try key(of: element, evaluation)) }
+        } catch {
+            if error.kind == .exhausted { throw error }
+            return nil
+        }
+        return keys
+    }
+
+    /// Bytes that equal values share, 1 and 1.0 too; paid for with the look-up.
+    private static func key(of operand: Operand, _ evaluation: Evaluation) throws(ExpressionError) -> [UInt8] {
+        try evaluation.spendWork(keyCost + 2 * operand.deepMemoryBytes)
+        var writer = ByteBuffer(capacity: 64)
+        try operand.appendKey(into: &writer)
+        return writer.copyBytes()
+    }
+
+    /// What it costs to make the key of an element and to look it up, in bytes that could be copied meanwhile.
+    private static let keyCost = 512
+
+    /// Comparisons that cost as much as the key of one element, about.
+    private static let pairsPerKey = 8
 
     /// Whether a value is equal to one of several.
     static func contains(
