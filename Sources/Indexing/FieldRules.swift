@@ -8,6 +8,7 @@
 // While the entries of a group are being brought in line with new overrides, those of fields that stood otherwise
 // before may be there or not; such are said to have changed.
 
+internal import Basics
 internal import DocumentModel
 
 /// Kinds of entries of one field.
@@ -39,11 +40,14 @@ package struct FieldRules: Sendable {
         var kept: EntryKinds
         /// Entries that stood otherwise before.
         var changed: EntryKinds
+        /// By name.
         var children: [Place] = []
         /// The node of fields inside that have no separate one.
         var others: Place = 0
         /// Entries of the field or of fields inside it are or were kept.
         var hasEntries = true
+
+        var mayHaveEntries: Bool { !kept.union(changed).isEmpty }
     }
 
     private var nodes: [Node] = []
@@ -51,39 +55,78 @@ package struct FieldRules: Sendable {
     /// Stands for all fields that have nothing around them.
     static let root: Place = 0
 
+    /// What one list of overrides says, by path: `FieldOverride.modes(of:by:)` and `inheritedModes(of:by:)` without a
+    /// search in the list.
+    private struct Settings {
+        private var own: [[[UInt8]]: FieldOverride.Modes] = [:]
+        private var exact: [[[UInt8]]: FieldOverride.Modes] = [:]
+
+        init(_ overrides: [FieldOverride]) {
+            for override in overrides {
+                let path = override.field?.utf8Segments ?? []
+                if override.isAdaptive, !path.isEmpty {
+                    exact[path, default: []].formUnion(override.indexes ?? [])
+                } else if let modes = override.indexes, own[path] == nil {
+                    own[path] = modes
+                }
+            }
+        }
+
+        /// - Parameter around: the modes that the map around the field gives to fields in it.
+        func inheritedModes(of path: [[UInt8]], around: FieldOverride.Modes) -> FieldOverride.Modes {
+            own[path] ?? around
+        }
+
+        /// - Parameter inherited: the modes without entries on demand.
+        func modes(of path: [[UInt8]], inherited: FieldOverride.Modes) -> FieldOverride.Modes {
+            exact[path] ?? inherited
+        }
+    }
+
     /// - Parameter previous: what else entries may be of.
     init(_ overrides: [FieldOverride], previous: [[FieldOverride]]) {
         let paths = Set((previous + [overrides]).joined().compactMap { $0.field?.utf8Segments })
-        _ = add([], paths, overrides, previous)
+        let sorted = paths.sorted { one, other in
+            one.lexicographicallyPrecedes(other) { $0.lexicographicallyPrecedes($1) }
+        }
+        let settings = ([overrides] + previous).map { Settings($0) }
+        _ = add([], sorted[...], settings, around: settings.map { _ in .automatic })
     }
 
+    /// Adds a field and the fields inside it.
+    ///
+    /// - Parameters:
+    ///   - paths: all paths that begin with the field's, sorted.
+    ///   - settings: those of now, then those of before.
+    ///   - around: the modes that the map around the field gives to fields in it, by each of the settings.
     private mutating func add(
-        _ path: [[UInt8]], _ paths: Set<[[UInt8]]>, _ overrides: [FieldOverride], _ previous: [[FieldOverride]]
+        _ path: [[UInt8]], _ paths: ArraySlice<[[UInt8]]>, _ settings: [Settings], around: [FieldOverride.Modes]
     ) -> Place {
-        let kept = EntryKinds(FieldOverride.modes(of: path, by: overrides))
-        let changed = previous.reduce(EntryKinds()) { changed, earlier in
-            changed.union(kept.symmetricDifference(EntryKinds(FieldOverride.modes(of: path, by: earlier))))
-        }
-        let inherited = EntryKinds(FieldOverride.inheritedModes(of: path, by: overrides))
-        let changedInherited = previous.reduce(EntryKinds()) { changed, earlier in
-            changed.union(
-                inherited.symmetricDifference(EntryKinds(FieldOverride.inheritedModes(of: path, by: earlier))))
-        }
+        let inherited = zip(settings, around).map { $0.inheritedModes(of: path, around: $1) }
         let place = nodes.count
-        nodes.append(Node(name: path.last ?? [], kept: kept, changed: changed))
-        nodes.append(Node(name: [], kept: inherited, changed: changedInherited))
+        nodes.append(Self.node(path.last ?? [], zip(settings, inherited).map { $0.modes(of: path, inherited: $1) }))
+        nodes.append(Self.node([], inherited))
         nodes[place].others = place + 1
         nodes[place + 1].others = place + 1
-        nodes[place + 1].hasEntries = !inherited.union(changedInherited).isEmpty
-        var hasEntries = nodes[place + 1].hasEntries || !kept.union(changed).isEmpty
-        let names = Set(paths.filter { $0.count > path.count && $0.starts(with: path) }.map { $0[path.count] })
-        for name in names.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
-            let child = add(path + [name], paths, overrides, previous)
+        nodes[place + 1].hasEntries = nodes[place + 1].mayHaveEntries
+        var hasEntries = nodes[place + 1].hasEntries || nodes[place].mayHaveEntries
+        var left = paths.drop { $0.count == path.count }
+        while let name = left.first?[path.count] {
+            let inside = left.prefix { $0[path.count] == name }
+            left = left.dropFirst(inside.count)
+            let child = add(path + [name], inside, settings, around: inherited)
             nodes[place].children.append(child)
             if nodes[child].hasEntries { hasEntries = true }
         }
         nodes[place].hasEntries = hasEntries
         return place
+    }
+
+    /// - Parameter modes: of now, then those of before.
+    private static func node(_ name: [UInt8], _ modes: [FieldOverride.Modes]) -> Node {
+        let kinds = modes.map { EntryKinds($0) }
+        let changed = kinds.dropFirst().reduce(EntryKinds()) { $0.union(kinds[0].symmetricDifference($1)) }
+        return Node(name: name, kept: kinds[0], changed: changed)
     }
 
     /// No entry of a field, or of a field inside it, stood otherwise before.
@@ -111,9 +154,14 @@ package struct FieldRules: Sendable {
 
     /// A field inside another.
     package func field(_ name: RawSpan, in place: Place) -> Place {
-        for child in nodes[place].children {
-            let known = nodes[child].name
-            if known.byteSpan.equalsBytes(name) { return child }
+        let children = nodes[place].children
+        var (from, to) = (0, children.count)
+        while from < to {
+            let middle = (from + to) / 2
+            let known = nodes[children[middle]].name
+            let order = known.byteSpan.compareBytes(name)
+            if order == 0 { return children[middle] }
+            if order < 0 { from = middle + 1 } else { to = middle }
         }
         return nodes[place].others
     }

@@ -191,20 +191,26 @@ extension GroupFields {
     }
 }
 
-/// The groups with overridden fields as the commit thread keeps them.
+/// The groups with overridden fields as the commit thread keeps them. A change costs what the groups of its database
+/// cost, however many there are of others.
 package struct OverriddenGroups {
-    package private(set) var all: [GroupFields] = []
-    /// What holds for groups that are not in `all`.
+    /// Those of a database, in the order in which they came.
+    private struct OfDatabase {
+        var groups: [GroupFields] = []
+        var working = 0
+    }
+
+    /// What holds for groups without separate settings.
     package private(set) var common = GroupFields(
         database: 0, collectionID: "", overrides: [], previous: [], begun: 0, state: IndexState(phase: .complete))
-    /// Every write is derived without a look at the groups.
-    package private(set) var arePlain = true
-    /// No field of any group has entries.
-    package private(set) var keepNothing = false
-    /// The groups in `all` whose entries are being brought in line with their settings.
-    private var workingCount = 0
-    /// Positions in `all`.
+    /// Without databases that have none.
+    private var databases: [UInt32: OfDatabase] = [:]
+    /// Positions among those of the database.
     private var positions = CollectionGroupTable<Int>()
+    /// Databases of which groups have steps to take, in their order.
+    private var workingDatabases: [UInt32] = []
+    /// Groups that are not plain, and groups that keep something, without what is common.
+    private var (notPlain, keeping) = (0, 0)
 
     package init() {}
 
@@ -218,47 +224,85 @@ package struct OverriddenGroups {
         }
     }
 
+    /// All groups with separate settings. Looks at all databases.
+    package var all: [GroupFields] { databases.sorted { $0.key < $1.key }.flatMap(\.value.groups) }
+
+    /// The groups of a database.
+    package func groups(in database: UInt32) -> [GroupFields] { databases[database]?.groups ?? [] }
+
+    /// Every write is derived without a look at the groups.
+    package var arePlain: Bool { notPlain == 0 && common.isPlain }
+
+    /// No field of any group has entries.
+    package var keepNothing: Bool { keeping == 0 && common.keepsNothing }
+
     /// Takes a group in its new state.
     package mutating func set(_ group: GroupFields) {
         if group.isCommon {
             common = group
+            return
+        }
+        var (known, place) = (GroupFields?.none, position(of: group))
+        if let place {
+            known = databases[group.database]?.groups[place]
+            databases[group.database]?.groups[place] = group
         } else {
-            let work = group.state.hasWork ? 1 : 0
-            if let position = positions.value(of: group.idBytes.byteSpan, in: group.database) {
-                workingCount += work - (all[position].state.hasWork ? 1 : 0)
-                all[position] = group
-            } else {
-                workingCount += work
-                positions.set(all.count, of: group.idBytes, in: group.database)
-                all.append(group)
-            }
+            place = databases[group.database]?.groups.count ?? 0
+            positions.set(place, of: group.idBytes, in: group.database)
+            databases[group.database, default: OfDatabase()].groups.append(group)
         }
-        noteKinds()
+        count(group, instead: known)
     }
 
-    /// Lets go of a group: what is common holds for it.
+    /// Lets go of a group: what is common holds for it. The last one of its database takes its place.
     package mutating func remove(_ group: GroupFields) {
-        guard let position = positions.value(of: group.idBytes.byteSpan, in: group.database) else { return }
-        if all.remove(at: position).state.hasWork { workingCount -= 1 }
+        guard let place = position(of: group), let last = databases[group.database]?.groups.popLast() else { return }
+        var removed = last
         positions.set(nil, of: group.idBytes, in: group.database)
-        for (position, group) in all.enumerated().dropFirst(position) {
-            positions.set(position, of: group.idBytes, in: group.database)
+        if let known = databases[group.database]?.groups, place < known.count {
+            removed = known[place]
+            databases[group.database]?.groups[place] = last
+            positions.set(place, of: last.idBytes, in: group.database)
         }
-        noteKinds()
+        count(nil, instead: removed)
+        if databases[group.database]?.groups.isEmpty == true { databases[group.database] = nil }
     }
 
-    private mutating func noteKinds() {
-        arePlain = common.isPlain && all.allSatisfy(\.isPlain)
-        keepNothing = common.keepsNothing && all.allSatisfy(\.keepsNothing)
+    private func position(of group: GroupFields) -> Int? {
+        positions.value(of: group.idBytes.byteSpan, in: group.database)
+    }
+
+    /// Counts a group in place of another one of its database.
+    private mutating func count(_ group: GroupFields?, instead known: GroupFields?) {
+        guard let database = (group ?? known)?.database else { return }
+        let kinds = [(group, 1), (known, -1)]
+        for case (let group?, let sign) in kinds {
+            if !group.isPlain { notPlain += sign }
+            if !group.keepsNothing { keeping += sign }
+            if group.state.hasWork { databases[database]?.working += sign }
+        }
+        let hasWork = databases[database]?.working ?? 0 > 0
+        let place = workingDatabases.partitioningIndex { $0 >= database }
+        let isNoted = place < workingDatabases.count && workingDatabases[place] == database
+        if hasWork, !isNoted { workingDatabases.insert(database, at: place) }
+        if !hasWork, isNoted { workingDatabases.remove(at: place) }
     }
 
     /// Whether there are steps to take.
-    package var hasWork: Bool { workingCount > 0 || common.state.hasWork }
+    package var hasWork: Bool { !workingDatabases.isEmpty || common.state.hasWork }
 
     /// The groups that have steps to take, what is common last.
     package var working: [GroupFields] {
-        if !hasWork { return [] }
-        return all.filter(\.state.hasWork) + (common.state.hasWork ? [common] : [])
+        workingDatabases.flatMap { groups(in: $0).filter(\.state.hasWork) } + (common.state.hasWork ? [common] : [])
+    }
+
+    /// The first of them that is wanted.
+    package func firstWorking(where isWanted: (GroupFields) -> Bool) -> GroupFields? {
+        for database in workingDatabases {
+            let group = groups(in: database).first { $0.state.hasWork && isWanted($0) }
+            if let group { return group }
+        }
+        return common.state.hasWork && isWanted(common) ? common : nil
     }
 
     /// What holds for the group that a document belongs to; nil if every entry is kept.
@@ -271,6 +315,6 @@ package struct OverriddenGroups {
     /// The group with its own settings; for database 0 what is common.
     package func group(_ id: RawSpan, in database: UInt32) -> GroupFields? {
         if database == 0 { return common }
-        return positions.value(of: id, in: database).map { all[$0] }
+        return positions.value(of: id, in: database).flatMap { databases[database]?.groups[$0] }
     }
 }

@@ -6,17 +6,41 @@ package import StorageEngines
 internal import StoreFormat
 
 /// The definitions of declared indexes. What a commit or a query does with those of its collection does not depend on
-/// how many there are of others.
+/// how many there are of others. A change copies those of its database alone, if a reader has the state before it.
 package struct IndexDefinitions: Sendable {
-    /// By database and number.
-    package private(set) var all: [DeclaredIndex] = []
+    /// The key of a definition.
+    private struct Place: Comparable, Sendable {
+        let database: UInt32
+        let number: UInt64
+
+        static func < (one: Place, other: Place) -> Bool {
+            (one.database, one.number) < (other.database, other.number)
+        }
+    }
+
+    /// Those of each database that has some, by number.
+    private var databases: [UInt32: [DeclaredIndex]] = [:]
     /// Those for searches.
     package private(set) var searches: [DeclaredIndex] = []
-    /// Those that are being built or cleared.
-    package private(set) var working: [DeclaredIndex] = []
+    /// Those that are being built or cleared, in their order.
+    private var workingPlaces: [Place] = []
     private var groups = CollectionGroupTable<[DeclaredIndex]>()
 
-    package var isEmpty: Bool { all.isEmpty }
+    package var isEmpty: Bool { databases.isEmpty }
+
+    /// By database and number. Looks at all databases.
+    package var all: [DeclaredIndex] { databases.sorted { $0.key < $1.key }.flatMap(\.value) }
+
+    /// Whether some are being built or cleared.
+    package var haveWork: Bool { !workingPlaces.isEmpty }
+
+    /// Those that are being built or cleared, by database and number.
+    package var working: some Sequence<DeclaredIndex> {
+        workingPlaces.lazy.compactMap { index($0.number, in: $0.database) }
+    }
+
+    /// The highest number of all databases; 0 without indexes.
+    package var highestNumber: UInt64 { databases.values.lazy.compactMap(\.last?.number).max() ?? 0 }
 
     package init() {}
 
@@ -40,15 +64,13 @@ package struct IndexDefinitions: Sendable {
     }
 
     /// The indexes of a database, in any state, by number.
-    package func indexes(in database: UInt32) -> ArraySlice<DeclaredIndex> {
-        all[all.place(database, 0)..<all.place(database, .max)]
-    }
+    package func indexes(in database: UInt32) -> [DeclaredIndex] { databases[database] ?? [] }
 
     /// The index of a database with this number.
     package func index(_ number: UInt64, in database: UInt32) -> DeclaredIndex? {
-        let place = all.place(database, number)
-        guard place < all.count, all[place].database == database, all[place].number == number else { return nil }
-        return all[place]
+        guard let indexes = databases[database] else { return nil }
+        let place = indexes.place(database, number)
+        return place < indexes.count && indexes[place].number == number ? indexes[place] : nil
     }
 
     /// Takes a definition in its new state; nil removes it.
@@ -62,9 +84,17 @@ package struct IndexDefinitions: Sendable {
         var group = indexes(of: id.byteSpan, in: index.database)
         group.replace(index, by: changed)
         groups.set(group.isEmpty ? nil : group, of: id, in: index.database)
-        all.replace(index, by: changed)
+        databases[index.database, default: []].replace(index, by: changed)
+        if databases[index.database]?.isEmpty == true { databases[index.database] = nil }
         if index.shape.search != nil { searches.replace(index, by: changed) }
-        working.replace(index, by: state?.hasWork == true ? changed : nil)
+        noteWork(state?.hasWork == true, at: Place(database: index.database, number: index.number))
+    }
+
+    private mutating func noteWork(_ hasWork: Bool, at place: Place) {
+        let position = workingPlaces.partitioningIndex { $0 >= place }
+        let isNoted = position < workingPlaces.count && workingPlaces[position] == place
+        if hasWork, !isNoted { workingPlaces.insert(place, at: position) }
+        if !hasWork, isNoted { workingPlaces.remove(at: position) }
     }
 }
 

@@ -106,11 +106,11 @@ package struct IndexStates: Sendable {
     }
 
     /// Whether there are steps to take.
-    var hasWork: Bool { automatic.hasWork || !declared.working.isEmpty || groups.hasWork }
+    var hasWork: Bool { automatic.hasWork || declared.haveWork || groups.hasWork }
 
     /// What a database declares, with the changes that are under way.
     package func declaration(of database: UInt32) -> IndexDeclaration {
-        let overrides = groups.all.filter { $0.database == database }.flatMap(\.declared)
+        let overrides = groups.groups(in: database).flatMap(\.declared)
         let implied = Set(overrides.flatMap(\.shapes))
         let present = declared.indexes(in: database).filter { $0.state.phase != .clearing }
         return IndexDeclaration(

@@ -83,6 +83,22 @@ import Testing
         expectEqual(rules.kinds(of: try FieldPath("c"), isSettled: true), .all)
     }
 
+    @Test
+    func `The tree of very many fields is made without a search in all of them for each`() throws {
+        // Each field compared with each other one would be 100,000 million comparisons.
+        let count = 200_000
+        let before = try (0..<count).map { try Self.override("m\($0 % 10).f\($0)", []) }
+        let after = try (0..<count).map { try Self.override("m\($0 % 10).f\($0)", .ascending) }
+        let rules = FieldRules(after, previous: [before])
+        for number in stride(from: 0, to: count, by: 1_001) {
+            let field = try FieldPath("m\(number % 10).f\(number)")
+            expectEqual(rules.kinds(of: field, isSettled: true), .values)
+            expectEqual(rules.kinds(of: field, isSettled: false), [])
+        }
+        expectEqual(rules.kinds(of: try FieldPath("m1.other"), isSettled: false), .all)
+        expect(rules.changeAnything)
+    }
+
     @Test(arguments: [UInt64.random(in: 0 ... .max), 1, 2, 3])
     func `The tree says what the rule says, path by path`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

@@ -12,7 +12,7 @@ import Testing
         expectEqual(definitions.all, all, "\(place)")
         expectEqual(definitions.isEmpty, all.isEmpty, "\(place)")
         expectEqual(definitions.searches, all.filter { $0.shape.search != nil }, "\(place)")
-        expectEqual(definitions.working, all.filter(\.state.hasWork), "\(place)")
+        expectEqual(Array(definitions.working), all.filter(\.state.hasWork), "\(place)")
         for database in UInt32(1)...3 {
             let ofDatabase = all.filter { $0.database == database }
             expectEqual(Array(definitions.indexes(in: database)), ofDatabase, "\(place), database \(database)")
@@ -63,5 +63,29 @@ import Testing
             }
             expectSame(definitions, model, "seed \(seed), round \(round)")
         }
+    }
+
+    @Test
+    func `A change costs what its database declares, also while a reader has the state before it`() throws {
+        // A copy of all definitions for each change would be a thousand million copies.
+        let (databases, each) = (300, 100)
+        let shape = IndexShape(
+            collectionID: "c", isGroup: true,
+            parts: [IndexShape.Part(field: try FieldPath("f"), kind: .ascending)])
+        var definitions = IndexDefinitions()
+        var readers: [IndexDefinitions] = []
+        for number in 1...(databases * each) {
+            let index = DeclaredIndex(
+                number: UInt64(number), database: UInt32(number % databases), shape: shape,
+                state: IndexState(phase: .building))
+            definitions.set(index, index.state)
+            readers = [definitions]
+        }
+        expectEqual(definitions.highestNumber, UInt64(databases * each))
+        while let index = definitions.working.first(where: { _ in true }) {
+            definitions.set(index, IndexState(phase: .complete))
+            readers = [definitions]
+        }
+        expect(readers[0].all.count == databases * each && !readers[0].haveWork)
     }
 }

@@ -19,7 +19,7 @@ internal import StoreFormat
 
 /// Rounds over the expired documents of a store. Belongs to the commit thread.
 struct ExpirySweep {
-    /// One index still to be gone over in the round.
+    /// The index that is being gone over.
     private struct Part {
         let database: DatabaseName
         let group: String
@@ -28,7 +28,6 @@ struct ExpirySweep {
         /// The key to continue at, and the end of what has expired.
         var from: [UInt8]
         let to: [UInt8]
-        var isBegun = false
         /// The first entry that was met.
         var first: [UInt8]?
     }
@@ -37,7 +36,9 @@ struct ExpirySweep {
     private let intervalMilliseconds: UInt64
     private var nextRoundMilliseconds: UInt64 = 0
     private var nextBatchMilliseconds: UInt64 = 0
-    private var parts: [Part] = []
+    /// Groups whose indexes are still to be gone over in the round, the first one last.
+    private var groups: [GroupFields] = []
+    private var part: Part?
     /// The settled time at which the round began.
     private var begunMicroseconds: UInt64 = 0
 
@@ -45,6 +46,8 @@ struct ExpirySweep {
     /// commit that comes meanwhile.
     static let documentsPerBatch = 256
     private static let bytesPerBatch = 1 << 20
+    /// Indexes that one look for a batch begins with. In most of them nothing has expired.
+    static let partsPerBatch = 64
     /// The least time between two batches while others write.
     static let paceMilliseconds = 20
 
@@ -53,7 +56,7 @@ struct ExpirySweep {
     }
 
     /// A round has more to look at.
-    var isInProgress: Bool { !parts.isEmpty }
+    var isInProgress: Bool { part != nil || !groups.isEmpty }
 
     /// Whether it is time for a batch.
     /// - Parameter isIdle: nobody else has anything to write.
@@ -65,27 +68,27 @@ struct ExpirySweep {
 
     /// Begins a round unless one is under way.
     /// - Parameter nowMicroseconds: a `SettledTime`. Should the clock have been set back, less has expired.
-    mutating func begin(
-        _ states: IndexStates, databases: DatabaseDirectory, nowMilliseconds: UInt64, nowMicroseconds: UInt64
-    ) {
+    mutating func begin(_ states: IndexStates, nowMilliseconds: UInt64, nowMicroseconds: UInt64) {
         if isInProgress { return }
         nextRoundMilliseconds = nowMilliseconds + intervalMilliseconds
         begunMicroseconds = nowMicroseconds
-        let expiring = states.groups.all.filter { $0.expiringField != nil }
-        if expiring.isEmpty { return }
-        let now = EncodedValue(.timestamp(TimestampValue(microseconds: Int64(clamping: nowMicroseconds))))
-        for group in expiring {
-            guard let name = databases.name(of: group.database), databases.entry(of: name)?.exists == true,
-                let (field, index) = Self.index(of: group, states),
-                let condition = try? FieldTest(field, .lessThanOrEqual, now),
-                let interval = ValueIntervals(condition).intervals.first
-            else { continue }
-            let prefix = index.entries.from
-            parts.append(
-                Part(
-                    database: name, group: group.collectionID, index: index, condition: condition,
-                    from: prefix + interval.lower, to: prefix + interval.upper))
-        }
+        groups = states.groups.all.filter { $0.expiringField != nil }.reversed()
+    }
+
+    /// The part of the round about a group; nil if none of its documents expire by a complete index.
+    private func part(
+        of group: GroupFields, _ states: IndexStates, _ begins: EntryBegins, _ databases: DatabaseDirectory
+    ) -> Part? {
+        let now = EncodedValue(.timestamp(TimestampValue(microseconds: Int64(clamping: begunMicroseconds))))
+        guard let name = databases.name(of: group.database), databases.entry(of: name)?.exists == true,
+            let (field, index) = Self.index(of: group, states),
+            let condition = try? FieldTest(field, .lessThanOrEqual, now),
+            let interval = ValueIntervals(condition).intervals.first
+        else { return nil }
+        let prefix = index.entries.from
+        return Part(
+            database: name, group: group.collectionID, index: index, condition: condition,
+            from: begins.beginLook(at: index, lowest: prefix + interval.lower), to: prefix + interval.upper)
     }
 
     /// The field that expires the documents of a group, and the complete index over it; nil if there is none.
@@ -108,35 +111,35 @@ struct ExpirySweep {
         return index.number == part.index.number && index.shape == part.index.shape
     }
 
-    /// The next batch of deletes; nil if the round has come to its end.
+    /// The next batch of deletes; nil if nothing has expired in the indexes that this look began with. Then the round
+    /// may still be in progress.
     ///
     /// - Parameters:
     ///   - states: of this moment.
     ///   - begins: where the entries of indexes begin. What earlier rounds have deleted is not gone over again.
     ///   - nowMicroseconds: a `SettledTime`. Should the clock have been set back since the round began, the round ends.
     mutating func nextBatch(
-        _ latest: LatestReader, _ states: IndexStates, _ begins: EntryBegins, nowMilliseconds: UInt64,
-        nowMicroseconds: UInt64
+        _ latest: LatestReader, _ states: IndexStates, _ begins: EntryBegins, _ databases: DatabaseDirectory,
+        nowMilliseconds: UInt64, nowMicroseconds: UInt64
     ) throws(RequestError) -> WriteList? {
         nextBatchMilliseconds = nowMilliseconds + UInt64(ExpirySweep.paceMilliseconds)
         if nowMicroseconds < begunMicroseconds { endRound() }
-        while var part = parts.first {
-            guard Self.isValid(part, states) else {
-                parts.removeFirst()
+        var partsLeft = Self.partsPerBatch
+        while partsLeft > 0, isInProgress {
+            guard var next = part else {
+                partsLeft -= 1
+                part = groups.popLast().flatMap { part(of: $0, states, begins, databases) }
                 continue
             }
-            if !part.isBegun {
-                part.from = begins.beginLook(at: part.index, lowest: part.from)
-                part.isBegun = true
-            }
-            var writes = WriteList(database: part.database, rules: .stored)
-            let isFinished = try ExpirySweep.collect(&part, latest, into: &writes)
+            part = nil
+            guard Self.isValid(next, states) else { continue }
+            var writes = WriteList(database: next.database, rules: .stored)
+            let isFinished = try ExpirySweep.collect(&next, latest, into: &writes)
             if isFinished {
-                parts.removeFirst()
                 // What was met may still be there after the round.
-                begins.endLook(at: part.index, begin: part.first ?? part.to)
+                begins.endLook(at: next.index, begin: next.first ?? next.to)
             } else {
-                parts[0] = part
+                part = next
             }
             if writes.count > 0 { return writes }
         }
@@ -144,7 +147,7 @@ struct ExpirySweep {
     }
 
     /// Gives the round up.
-    mutating func endRound() { parts = [] }
+    mutating func endRound() { (groups, part) = ([], nil) }
 
     /// Adds deletes of the next expired documents.
     /// - Returns: whether there are no more in this part.

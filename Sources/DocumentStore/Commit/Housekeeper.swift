@@ -144,7 +144,7 @@ final class Housekeeper {
         let mode = configuration.automaticIndexes
         let (paused, pauseEnd) = failedBuilds.paused(
             among: stage.draft.applier.indexes.builds, nowMilliseconds: now)
-        let build = stage.draft.applier.indexes.builds.first { !paused.contains($0) }
+        let build = stage.draft.applier.indexes.firstBuild(besides: paused)
         if build == nil, !paused.isEmpty, !isIndexStateUnknown {
             nextIndexStepMilliseconds = min(pauseEnd, now + Housekeeper.roundMilliseconds)
             return
@@ -250,8 +250,7 @@ final class Housekeeper {
             expiry.endRound()
         }
         guard expiry.isDue(nowMilliseconds: now, isIdle: isIdle) else { return nil }
-        expiry.begin(
-            indexState.current, databases: databases, nowMilliseconds: now, nowMicroseconds: settledMicroseconds)
+        expiry.begin(indexState.current, nowMilliseconds: now, nowMicroseconds: settledMicroseconds)
         guard expiry.isInProgress else { return nil }
         guard configuration.admitsHousekeeping(.expiry) else {
             expiry.endRound()
@@ -259,7 +258,7 @@ final class Housekeeper {
         }
         do throws(RequestError) {
             let batch = try expiry.nextBatch(
-                stage.writer.latest, indexState.current, stage.draft.applier.indexes.declared.begins,
+                stage.writer.latest, indexState.current, stage.draft.applier.indexes.declared.begins, databases,
                 nowMilliseconds: now, nowMicroseconds: settledMicroseconds)
             guard let writes = batch else { return nil }
             var request = CommitRequest(writes: writes)

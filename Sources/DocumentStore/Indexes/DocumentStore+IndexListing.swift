@@ -28,38 +28,46 @@ extension DocumentStore {
     /// fields have until they are unused, or that are being made.
     package func indexListing(in database: DatabaseName) -> [ListedIndex] {
         guard let number = databases.number(of: database) else { return [] }
-        let declared = declaredIndexes(in: database)
+        let states = indexState.current
+        let definitions = states.declared.indexes(in: number)
         let published = engine.publishedVersion
-        let groups = indexState.current.groups
-        var implied: [IndexShape] = []
+        var implied: Set<IndexShape> = []
         var overrides: [ListedIndex] = []
         if let all = listedIndexOfAllFields { overrides.append(all) }
-        for group in groups.all where group.database == number {
+        for group in states.groups.groups(in: number) {
             let isReady = group.state.isComplete(at: published)
+            let own = Dictionary(
+                grouping: states.declared.indexes(of: group.idBytes.byteSpan, in: number), by: \.shape)
             for override in group.overrides where !override.isAdaptive || override.field != nil {
                 let isSettled = isReady || group.hasSettled(override)
-                let parts = declared.filter { override.shapes.contains($0.shape) && $0.state != .dropping }
-                implied += parts.map(\.shape)
-                let isBuilt = isSettled && parts.allSatisfy { $0.state == .ready }
+                let entries = override.shapes.flatMap { own[$0] ?? [] }
+                let parts = entries.filter { $0.state.phase != .clearing }
+                implied.formUnion(parts.map(\.shape))
+                let isBuilt = isSettled && parts.allSatisfy { present($0).state == .ready }
                 let failure =
                     (isSettled ? nil : failedBuilds.message(of: IndexBuild(group)))
-                    ?? parts.lazy.compactMap { self.indexFailure(of: $0.shape, in: database) }.first
+                    ?? parts.lazy.compactMap { self.failure(of: $0) }.first
                 overrides.append(
                     ListedIndex(
                         json: override.json, state: isBuilt ? .ready : failure == nil ? .building : .failed,
-                        size: parts.isEmpty ? nil : size(of: Set(parts.map(\.shape)), in: number), failure: failure))
+                        size: parts.isEmpty ? nil : size(of: entries), failure: failure))
             }
-            for lifted in Set(group.previous.joined().map(\.ignoringUse)) where !isReady {
-                let isLifted = !group.overrides.contains { $0.field == lifted.field }
-                if isLifted { overrides.append(ListedIndex(json: lifted.json, state: .dropping)) }
+            if isReady { continue }
+            let fields = Set(group.overrides.map(\.field))
+            for lifted in Set(group.previous.joined().map(\.ignoringUse)) where !fields.contains(lifted.field) {
+                overrides.append(ListedIndex(json: lifted.json, state: .dropping))
             }
         }
-        let indexes = declared.filter { $0.state == .dropping || !implied.contains($0.shape) }
+        let indexes = definitions.filter { $0.state.phase == .clearing || !implied.contains($0.shape) }
         return indexes.map {
             ListedIndex(
-                json: $0.shape.json, state: $0.state, size: size(of: [$0.shape], in: number),
-                failure: $0.state == .failed ? indexFailure(of: $0.shape, in: database) : nil)
+                json: $0.shape.json, state: present($0).state, size: size(of: [$0]), failure: failure(of: $0))
         } + overrides
+    }
+
+    /// Why the build of an index cannot continue now; nil if it can, or is done.
+    private func failure(of index: DeclaredIndex) -> String? {
+        index.state.phase == .building ? failedBuilds.message(of: IndexBuild(index)) : nil
     }
 
     /// What stands for the entries of all fields; nil if nothing is to be said of them.
@@ -82,21 +90,19 @@ extension DocumentStore {
         guard let number = databases.number(of: database) else { return 0 }
         let documents = IndexMaintenance.documents(of: number)
         let states = indexState.current
-        let indexes = states.declared.all.filter { $0.database == number && $0.state.hasWork }.map { index in
+        let indexes = states.declared.indexes(in: number).filter(\.state.hasWork).map { index in
             (from: index.state.position, to: index.state.phase == .clearing ? index.entries.to : documents.to)
         }
-        let groups = states.groups.all.filter { $0.database == number && $0.state.hasWork }.map { group in
+        let groups = states.groups.groups(in: number).filter(\.state.hasWork).map { group in
             (from: group.state.position, to: documents.to)
         }
         return (indexes + groups).reduce(0) { $0 + estimate($1).entries }
     }
 
     /// About what the entries of declared indexes take on disk. A damaged part counts as nothing.
-    private func size(of shapes: Set<IndexShape>, in database: UInt32) -> KeyRangeEstimate {
+    private func size(of indexes: [DeclaredIndex]) -> KeyRangeEstimate {
         var size = KeyRangeEstimate()
-        for index in indexState.current.declared.all where index.database == database && shapes.contains(index.shape) {
-            size.add(estimate(index.entries))
-        }
+        for index in indexes { size.add(estimate(index.entries)) }
         return size
     }
 

@@ -53,25 +53,35 @@ extension DocumentStore {
     /// A database's declared indexes, those that overrides ask for among them.
     package func declaredIndexes(in database: DatabaseName) -> [PresentIndex] {
         guard let number = databases.number(of: database) else { return [] }
-        // One that is complete serves queries when that is published.
-        let published = engine.publishedVersion
-        return indexState.current.declared.all.filter { $0.database == number }.map { index in
-            let state: IndexProgress =
-                switch index.state.phase {
-                case .complete: index.state.isComplete(at: published) ? .ready : .building
-                case .clearing: .dropping
-                case .off: .waiting
-                case .building: failedBuilds.message(of: IndexBuild(index)) == nil ? .building : .failed
-                }
-            return PresentIndex(shape: index.shape, state: state, created: index.created)
-        }
+        return indexState.current.declared.indexes(in: number).map { present($0) }
+    }
+
+    /// The indexes of a database with a shape: several if one that is dropped was declared again.
+    package func declaredIndexes(of shape: IndexShape, in database: DatabaseName) -> [PresentIndex] {
+        definitions(of: shape, in: database).map { present($0) }
+    }
+
+    private func definitions(of shape: IndexShape, in database: DatabaseName) -> [DeclaredIndex] {
+        guard let number = databases.number(of: database) else { return [] }
+        let id = Array(shape.collectionID.utf8)
+        return indexState.current.declared.indexes(of: id.byteSpan, in: number).filter { $0.shape == shape }
+    }
+
+    /// What a caller sees of an index. One that is complete serves queries when that is published.
+    func present(_ index: DeclaredIndex) -> PresentIndex {
+        let state: IndexProgress =
+            switch index.state.phase {
+            case .complete: index.state.isComplete(at: engine.publishedVersion) ? .ready : .building
+            case .clearing: .dropping
+            case .off: .waiting
+            case .building: failedBuilds.message(of: IndexBuild(index)) == nil ? .building : .failed
+            }
+        return PresentIndex(shape: index.shape, state: state, created: index.created)
     }
 
     /// Why the build of an index cannot continue now; nil if it can, or is done.
     package func indexFailure(of shape: IndexShape, in database: DatabaseName) -> String? {
-        guard let number = databases.number(of: database) else { return nil }
-        return indexState.current.declared.all.lazy
-            .filter { $0.database == number && $0.state.phase == .building && $0.shape == shape }
+        definitions(of: shape, in: database).lazy.filter { $0.state.phase == .building }
             .compactMap { self.failedBuilds.message(of: IndexBuild($0)) }.first
     }
 
@@ -116,13 +126,21 @@ extension DocumentStore {
     /// The collection groups of a database whose fields have or had overrides.
     package func fieldSettings(in database: DatabaseName) -> [FieldSettings] {
         guard let number = databases.number(of: database) else { return [] }
-        let published = engine.publishedVersion
-        return indexState.current.groups.all.filter { $0.database == number }.map {
-            FieldSettings(
-                collectionID: $0.collectionID, declared: $0.declared, effective: $0.overrides,
-                declaredAt: $0.declaredAt, isSettled: $0.state.isComplete(at: published), begun: $0.begun,
-                failure: failedBuilds.message(of: IndexBuild($0)))
-        }
+        return indexState.current.groups.groups(in: number).map { settings(of: $0) }
+    }
+
+    /// The same of one group; nil if its fields never had overrides.
+    package func fieldSettings(of collectionID: String, in database: DatabaseName) -> FieldSettings? {
+        guard let number = databases.number(of: database) else { return nil }
+        let id = Array(collectionID.utf8)
+        return indexState.current.groups.group(id.byteSpan, in: number).map { settings(of: $0) }
+    }
+
+    private func settings(of group: GroupFields) -> FieldSettings {
+        FieldSettings(
+            collectionID: group.collectionID, declared: group.declared, effective: group.overrides,
+            declaredAt: group.declaredAt, isSettled: group.state.isComplete(at: engine.publishedVersion),
+            begun: group.begun, failure: failedBuilds.message(of: IndexBuild(group)))
     }
 
     /// The databases that exist: those that were created or written to, and not deleted.

@@ -88,7 +88,7 @@ extension IndexStates {
         switch build {
         case .automatic: return "the automatic indexes"
         case .declared(let database, let number, _):
-            let index = declared.all.first { $0.database == database && $0.number == number }
+            let index = declared.index(number, in: database)
             return "the index \(index?.shape.json ?? String(number))"
         case .group(let database, let id):
             return database == 0

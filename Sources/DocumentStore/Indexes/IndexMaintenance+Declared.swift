@@ -39,7 +39,7 @@ extension IndexMaintenance {
             number += 1
         }
         let overridden = Dictionary(grouping: wanted.fieldOverrides) { UTF8Text($0.collectionID) }
-        let formerly = groups.all.filter { $0.database == database }.map { UTF8Text($0.collectionID) }
+        let formerly = groups.groups(in: database).map { UTF8Text($0.collectionID) }
         for id in Set(overridden.keys).union(formerly).sorted() {
             let overrides = (overridden[id] ?? []).sorted { $0.json.compareUTF8($1.json) < 0 }
             let group = groups.group(id.string, in: database, start: documents.from)
@@ -59,7 +59,7 @@ extension IndexMaintenance {
     }
 
     /// The number of the next index that is declared.
-    var nextIndexNumber: UInt64 { (declared.definitions.all.map(\.number).max() ?? 0) + 1 }
+    var nextIndexNumber: UInt64 { declared.definitions.highestNumber + 1 }
 
     /// What a database declares, with the changes that are under way.
     func declaration(of database: UInt32) -> IndexDeclaration {
@@ -82,8 +82,7 @@ extension IndexMaintenance {
             DefinitionRecord.write(from: from, to: stop ?? to, [definition], into: &record)
             return true
         }
-        let group = groups.working.first { !paused.contains(IndexBuild($0)) }
-        guard let group else { return false }
+        guard let group = groups.firstWorking(where: { !paused.contains(IndexBuild($0)) }) else { return false }
         let (from, to) = (group.state.position, Self.documents(of: group.database).to)
         // Without automatic indexes there is nothing to bring in line.
         var visited = 0

@@ -175,6 +175,14 @@ struct IndexMaintenance: ~Copyable {
             + groups.working.map { IndexBuild($0) }
     }
 
+    /// The first of them that is not paused. It does not go over the others.
+    func firstBuild(besides paused: Set<IndexBuild>) -> IndexBuild? {
+        if state.hasWork, !paused.contains(.automatic) { return .automatic }
+        let index = declared.definitions.working.first { !paused.contains(IndexBuild($0)) }
+        if let index { return IndexBuild(index) }
+        return groups.firstWorking { !paused.contains(IndexBuild($0)) }.map { IndexBuild($0) }
+    }
+
     /// Decides what brings the indexes one step further: a change of the mode or state of the automatic indexes, else
     /// the next step of building or clearing them, else the next step of a declared index or of an overridden group.
     ///

@@ -16,7 +16,7 @@ extension IndexAdminService {
 
     /// The settings of the fields of a collection group; nil if they have none.
     func settings(of group: AdminGroup) -> DocumentStore.FieldSettings? {
-        store.fieldSettings(in: group.database).first { $0.collectionID.hasSameUTF8(as: group.collectionID) }
+        store.fieldSettings(of: group.collectionID, in: group.database)
     }
 
     /// The index by which documents that a field makes expire are found; nil if it makes none expire.
@@ -26,7 +26,7 @@ extension IndexAdminService {
         guard let field = name.field, settings?.declared.contains(where: { $0.field == field && $0.expires }) == true
         else { return nil }
         let shape = IndexShape.group(name.group.collectionID, field, .ascending)
-        return store.declaredIndexes(in: name.group.database).first { $0.shape == shape && $0.state != .dropping }
+        return store.declaredIndexes(of: shape, in: name.group.database).first { $0.state != .dropping }
     }
 
     func field(_ name: AdminFieldName, _ settings: DocumentStore.FieldSettings?) -> AdminField {
@@ -66,16 +66,28 @@ extension IndexAdminService {
     func fields(_ request: AdminListRequest) throws(RequestError) -> AdminFieldPage {
         let group = try AdminGroup(request.parent)
         let wanted = try FieldFilter(request.filter)
-        var all: [AdminField] = []
-        for settings in store.fieldSettings(in: group.database)
-        where group.covers(settings.collectionID) {
-            let group = AdminGroup(database: group.database, collectionID: settings.collectionID)
-            for override in settings.declared where wanted.admits(override) {
-                all.append(field(AdminFieldName(group, override.field), settings))
+        let all = settledFields(in: group.database).filter {
+            group.covers($0.settings.collectionID) && wanted.admits($0.override)
+        }.map { (name: "\($0.name)", field: $0) }
+        let (page, next) = Self.page(of: all, \.name, size: request.pageSize, after: request.pageToken)
+        return AdminFieldPage(fields: page.map { field($0.field.name, $0.field.settings) }, nextPageToken: next)
+    }
+
+    /// A field with a declared override.
+    struct SettledField {
+        let name: AdminFieldName
+        let override: FieldOverride
+        /// Of its group.
+        let settings: DocumentStore.FieldSettings
+    }
+
+    func settledFields(in database: DatabaseName) -> [SettledField] {
+        store.fieldSettings(in: database).flatMap { settings in
+            let group = AdminGroup(database: database, collectionID: settings.collectionID)
+            return settings.declared.map {
+                SettledField(name: AdminFieldName(group, $0.field), override: $0, settings: settings)
             }
         }
-        let (page, next) = Self.page(of: all, \.name, size: request.pageSize, after: request.pageToken)
-        return AdminFieldPage(fields: page, nextPageToken: next)
     }
 
     // MARK: Changing

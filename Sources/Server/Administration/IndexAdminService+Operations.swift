@@ -14,7 +14,7 @@ extension IndexAdminService {
             let found = builds(in: database).first { $0.operation(in: database).name == operation.name }
             guard let found else { throw RequestError(.notFound, "There is no operation \(operation.name).") }
             return Self.build(of: found, in: database)
-        case .field(let name, let version): return try change(of: name, version)
+        case .field(let name, let version): return try change(of: name, version, settings(of: name.group))
         case .database(let name, let change, let version): return try self.operation(name, change, version)
         }
     }
@@ -58,16 +58,20 @@ extension IndexAdminService {
 
     /// The operation of the last change of a field.
     func newestChange(of name: AdminFieldName) throws(RequestError) -> LongRunningOperation {
-        try change(of: name, settings(of: name.group)?.declaredAt ?? 0)
+        let settings = settings(of: name.group)
+        return try change(of: name, settings?.declaredAt ?? 0, settings)
     }
 
     /// An operation is done when nothing is under way that it began, or that was under way when it began. So one that
     /// is done stays so when the field is changed again.
     ///
-    /// - Parameter version: of the change; 0 for whichever was the last.
-    private func change(of name: AdminFieldName, _ version: UInt64) throws(RequestError) -> LongRunningOperation {
+    /// - Parameters:
+    ///   - version: of the change; 0 for whichever was the last.
+    ///   - settings: of the field's group; nil if it has none.
+    private func change(
+        of name: AdminFieldName, _ version: UInt64, _ settings: DocumentStore.FieldSettings?
+    ) throws(RequestError) -> LongRunningOperation {
         let operation = AdminOperation.field(name, version: version).name
-        let settings = settings(of: name.group)
         guard version <= settings?.declaredAt ?? 0 else {
             throw RequestError(.notFound, "There is no operation \(operation).")
         }
@@ -82,24 +86,44 @@ extension IndexAdminService {
             result: isDone ? .response(response) : nil)
     }
 
-    /// The operations of all indexes and fields that are declared, finished ones too.
+    /// What is listed as an operation, with its name.
+    private enum ListedOperation {
+        case build(DocumentStore.PresentIndex)
+        case change(SettledField)
+        case deletion(UInt64)
+    }
+
+    private func listed(in database: DatabaseName) -> [(name: String, operation: ListedOperation)] {
+        var all: [(name: String, operation: ListedOperation)] = builds(in: database).map {
+            ($0.operation(in: database).name, .build($0))
+        }
+        for field in settledFields(in: database) {
+            let operation = AdminOperation.field(field.name, version: field.settings.declaredAt)
+            all.append((operation.name, .change(field)))
+        }
+        if let known = store.describeDatabase(database), let settings = known.settings, known.isBeingDeleted {
+            let operation = AdminOperation.database(database, .delete, version: settings.deleteMicroseconds)
+            all.append((operation.name, .deletion(settings.deleteMicroseconds)))
+        }
+        return all
+    }
+
+    /// The operations of all indexes and fields that are declared, finished ones too. Makes those of the page alone.
     func operations(_ request: ListOperationsRequest) throws(RequestError) -> OperationPage {
         let suffix = "/operations"
         let parent = request.name.hasSuffix(suffix) ? String(request.name.dropLast(suffix.count)) : request.name
         let database = try DatabaseName(parent)
         guard request.filter.isEmpty else { throw .invalidArgument("Operations cannot be filtered.") }
-        var all = builds(in: database).map { Self.build(of: $0, in: database) }
-        for settings in store.fieldSettings(in: database) {
-            let group = AdminGroup(database: database, collectionID: settings.collectionID)
-            for override in settings.declared {
-                all.append(try change(of: AdminFieldName(group, override.field), settings.declaredAt))
+        let (page, next) = Self.page(
+            of: listed(in: database), \.name, size: request.pageSize, after: request.pageToken)
+        let operations = try page.map { (_, operation) throws(RequestError) in
+            switch operation {
+            case .build(let index): Self.build(of: index, in: database)
+            case .change(let field): try change(of: field.name, field.settings.declaredAt, field.settings)
+            case .deletion(let version): try self.operation(database, .delete, version)
             }
         }
-        if let known = store.describeDatabase(database), let settings = known.settings, known.isBeingDeleted {
-            all.append(try operation(database, .delete, settings.deleteMicroseconds))
-        }
-        let (page, next) = Self.page(of: all, \.name, size: request.pageSize, after: request.pageToken)
-        return OperationPage(operations: page, nextPageToken: next)
+        return OperationPage(operations: operations, nextPageToken: next)
     }
 
     // MARK: Cancelling

@@ -3,6 +3,9 @@
 import Basics
 import DocumentModel
 import Glibc
+import MemoryEngine
+import Storage
+import StorageEngines
 import TestSupport
 import Testing
 
@@ -260,12 +263,49 @@ struct ExpiryTests {
         // An index that is being built is not gone over: it may lack documents, and none is the oldest.
         let index = DeclaredIndex(number: 1, database: 1, shape: shape, state: IndexState(phase: .building))
         states.declared.set(index, index.state)
-        sweep.begin(states, databases: databases, nowMilliseconds: 0, nowMicroseconds: 5)
+        try expect(!Self.findsBatch(&sweep, states, databases))
         expect(!sweep.isInProgress && !sweep.isDue(nowMilliseconds: 999, isIdle: true))
         states.declared.set(index, IndexState(phase: .complete))
-        sweep.begin(states, databases: databases, nowMilliseconds: 1_000, nowMicroseconds: 5)
+        sweep.begin(states, nowMilliseconds: 1_000, nowMicroseconds: 5)
         expect(sweep.isInProgress && sweep.isDue(nowMilliseconds: 1_000, isIdle: false))
         try harness.finish()
+    }
+
+    /// Whether a sweep over a store without documents finds a batch, in a round that is begun unless one is under way.
+    private static func findsBatch(
+        _ sweep: inout ExpirySweep, _ states: IndexStates, _ databases: DatabaseDirectory
+    ) throws -> Bool {
+        let engine = try StorageEngine.open(directory: "", volume: MemoryVolume()) { _, _, _, _ in }
+        sweep.begin(states, nowMilliseconds: 0, nowMicroseconds: 5)
+        let batch = try sweep.nextBatch(
+            engine.makeWriter().latest, states, EntryBegins(), databases, nowMilliseconds: 0, nowMicroseconds: 5)
+        return batch != nil
+    }
+
+    @Test
+    func `A look for expired documents goes over a part of the groups whose documents expire`() throws {
+        let databases = DatabaseDirectory(maximum: 10)
+        databases.markStored(try DatabaseName(project: "p", database: "d"), number: 1, version: 1)
+        let count = 20_000
+        var states = IndexStates()
+        for number in 1...count {
+            let id = "c\(number)"
+            let expiring = try Self.expiring(id, "until")
+            states.groups.set(
+                GroupFields(
+                    database: 1, collectionID: id, overrides: [expiring], previous: [], begun: 0,
+                    state: IndexState(phase: .complete)))
+            let index = DeclaredIndex(
+                number: UInt64(number), database: 1, shape: expiring.shapes[0], state: IndexState(phase: .complete))
+            states.declared.set(index, index.state)
+        }
+        var sweep = ExpirySweep(intervalMilliseconds: 1_000)
+        var looks = 0
+        repeat {
+            try expect(!Self.findsBatch(&sweep, states, databases))
+            looks += 1
+        } while sweep.isInProgress
+        expect(looks >= count / ExpirySweep.partsPerBatch && looks <= 2 * count / ExpirySweep.partsPerBatch)
     }
 
     /// A store whose transactions lock what they read, with documents that expire.
