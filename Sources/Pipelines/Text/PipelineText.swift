@@ -83,12 +83,24 @@ package struct PipelineText {
         default:
             var options: [Node.Entry] = []
             let arguments = try list { (reader) throws(PipelineTextError) -> Node? in
-                guard let option = try reader.namedEntry() else { return try reader.expression() }
+                guard let option = try reader.option(of: name) else { return try reader.expression() }
                 options.append(option)
                 return nil
             }
             return Node.Call(name: name, arguments: arguments.compactMap { $0 }, options: options)
         }
+    }
+
+    /// An option of a stage. The one that orders the results of a search has orderings, as the stage `sort` has.
+    private mutating func option(of stage: String) throws(PipelineTextError) -> Node.Entry? {
+        guard stage == "search", tokens.next == .name("sort"), tokens.afterNext == .symbol(":") else {
+            return try namedEntry()
+        }
+        tokens.advance()
+        tokens.advance()
+        try tokens.expect("[")
+        let orderings = try list(end: "]") { (reader) throws(PipelineTextError) in try reader.ordering() }
+        return ("sort", .list(orderings))
     }
 
     /// Paths may stand without quotation marks.

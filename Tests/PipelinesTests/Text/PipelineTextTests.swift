@@ -30,6 +30,8 @@ struct PipelineTextTests {
 
     private func map(_ entries: String) -> String { "{\"mapValue\": {\"fields\": {\(entries)}}}" }
 
+    private func list(_ element: String) -> String { "{\"arrayValue\": {\"values\": [\(element)]}}" }
+
     private func expectText(_ text: String, _ stages: String...) throws {
         try expectEqual(PipelineText.structuredPipeline(text), wire(stages.joined(separator: ",")), "\(text)")
     }
@@ -79,6 +81,11 @@ struct PipelineTextTests {
             "collection(books) | let(x: 'it\\'s') | where($x == null)", books,
             stage("let", map("\"x\": {\"stringValue\": \"it's\"}")),
             stage("where", call("equal", "{\"variableReferenceValue\": \"x\"}", "{\"nullValue\": null}")))
+        let matches = call("document_matches", "{\"stringValue\": \"dune\"}")
+        let order = map("\"direction\": {\"stringValue\": \"descending\"}, \"expression\": \(call("score"))")
+        try expectText(
+            "collection(books) | search(query: document_matches(\"dune\"), sort: [score() desc], limit: 1)", books,
+            stage("search", options: "\"query\": \(matches), \"sort\": \(list(order)), \"limit\": \(one)"))
         try expectText(
             "collection(users/ada/books) | delete()",
             "{\"name\": \"collection\", \"args\": [{\"referenceValue\": \"/users/ada/books\"}]}", stage("delete"))
@@ -88,6 +95,7 @@ struct PipelineTextTests {
         "", "books", "collection(books", "collection(books) |", "collection(books) | where(a ==)", "collection()) ",
         "collection(books) | select(1)", "collection(books) | where(\"a)", "collection(books) | where(a # b)",
         "collection(books) | limit(1x)", "literals({a 1})", "collection(books) limit(1)",
+        "collection(books) | search(sort: score() desc)", "collection(books) | unnest(sort: [a desc])",
     ])
     func `What is not a pipeline is refused with the column`(_ text: String) throws {
         #expect(throws: PipelineTextError.self) { try PipelineText.structuredPipeline(text) }
