@@ -82,14 +82,18 @@ package func eventually(
         patience.beginLook()
         if try await condition() { return }
         guard patience.lasts else { throw WaitedTooLong(what()) }
-        if SchedulerOfThread.current != nil {
-            SystemThread.sleep(microseconds: patience.pauseMicroseconds)
-            await Task.yield()
-            continue
-        }
         // A millisecond or more.
-        try await Task.sleep(for: .microseconds(patience.pauseMicroseconds))
+        try await pause(microseconds: patience.pauseMicroseconds)
     }
+}
+
+/// Waits for so long without blocking the thread.
+///
+/// In a simulation it takes that much of the simulation's time: `Task.sleep` has a timer outside, which ends no wait there.
+package func pause(microseconds: UInt32, isolation: isolated (any Actor)? = #isolation) async throws {
+    if SchedulerOfThread.current == nil { return try await Task.sleep(for: .microseconds(microseconds)) }
+    SystemThread.sleep(microseconds: microseconds)
+    await Task.yield()
 }
 
 extension DispatchSemaphore {

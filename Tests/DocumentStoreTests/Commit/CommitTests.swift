@@ -57,7 +57,7 @@ struct CommitTests {
             } else {
                 try await harness.commit([.increment("c/other", field: "n", by: 1)])
                 // On a busy machine the thread needs a moment to come there.
-                try await Task.sleep(for: .milliseconds(1))
+                try await pause(microseconds: 1_000)
             }
         }
         expect(doneAtOnce > 0)
