@@ -89,7 +89,8 @@ package func eventually(
 
 /// Waits for so long without blocking the thread.
 ///
-/// In a simulation it takes that much of the simulation's time: `Task.sleep` has a timer outside, which ends no wait there.
+/// In a simulation it takes that much of the simulation's time: `Task.sleep` has a timer outside, which ends no wait in
+/// there.
 package func pause(microseconds: UInt32, isolation: isolated (any Actor)? = #isolation) async throws {
     if SchedulerOfThread.current == nil { return try await Task.sleep(for: .microseconds(microseconds)) }
     SystemThread.sleep(microseconds: microseconds)
