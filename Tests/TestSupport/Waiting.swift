@@ -89,10 +89,12 @@ package func eventually(
 
 /// Waits for so long without blocking the thread.
 ///
-/// In a simulation it takes that much of the simulation's time: `Task.sleep` has a timer outside, which ends no wait in
-/// there.
+/// In a simulation the time is that of the simulation. The timer of `Task.sleep` is outside, and ends no wait of it.
 package func pause(microseconds: UInt32, isolation: isolated (any Actor)? = #isolation) async throws {
-    if SchedulerOfThread.current == nil { return try await Task.sleep(for: .microseconds(microseconds)) }
+    guard SchedulerOfThread.current != nil else {
+        // As long as the caller says.
+        return try await Task.sleep(for: .microseconds(microseconds))
+    }
     SystemThread.sleep(microseconds: microseconds)
     await Task.yield()
 }

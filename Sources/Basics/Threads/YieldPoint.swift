@@ -1,16 +1,16 @@
 // Where a test may choose which thread runs next.
 //
-// In a debug build a thread can belong to a `ThreadScheduler`, which runs its threads one at a time. Such a thread asks
-// it at every lock, wait, wake-up, start and end of a thread (`Monitor`, `SystemThread`), for the time (`SystemClock`)
-// and at each `yieldPoint`. All other threads, and all threads of a release build, pass these places as if they were
-// not there.
+// In a build for tests (a debug build, or one with HEARTH_YIELD_POINTS) a thread can belong to a `ThreadScheduler`,
+// which runs its threads one at a time. Such a thread asks it at every lock, wait, wake-up, start and end of a
+// thread (`Monitor`, `SystemThread`), for the time (`SystemClock`) and at each `yieldPoint`. All other threads, and
+// all threads of the builds that users run, pass these places as if they were not there.
 //
 // A yield point may stand where the thread holds monitors: another thread that wants one of them then lets the holder
 // run. It must not stand where the thread holds a `Mutex`, which knows no scheduler: another thread would block in it.
 
 internal import Glibc
 
-/// Lets the scheduler of the calling thread, if it has one, run another thread here. Nothing in release builds.
+/// Lets the scheduler of the calling thread, if it has one, run another thread here. Nothing in what users run.
 ///
 /// Stands before each access to an atomic whose order with the atomics of other threads matters.
 @inlinable @inline(__always)
@@ -52,7 +52,7 @@ package final class ThreadEnd: @unchecked Sendable {
 
 /// The scheduler that a thread belongs to.
 @usableFromInline package enum SchedulerOfThread {
-    /// Whether threads ask their schedulers at all: in debug builds.
+    /// Whether threads ask their schedulers at all: in builds for tests.
     package static var isAsked: Bool {
         #if HEARTH_YIELD_POINTS
             true

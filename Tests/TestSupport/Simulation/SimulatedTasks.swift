@@ -70,6 +70,7 @@ package struct SimulationTrait: SuiteTrait, TestTrait, TestScoping {
     package func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
+        try Simulation.checkYieldPoints()
         try withoutActuallyEscaping(function) { function in
             let problem = SimulatedSeeds.problem(of: test.name, count: 1, soak: 1_000) { simulation in
                 print("\(test.name): HEARTH_SEED=\(simulation.seed)")

@@ -75,8 +75,10 @@ package final class Simulation: ThreadScheduler, @unchecked Sendable {
         members = [current]
     }
 
-    /// Whether the build has yield points.
-    package static var isPossible: Bool { SchedulerOfThread.isAsked }
+    /// - Throws: if the build has no yield points: then no test would be simulated.
+    package static func checkYieldPoints() throws {
+        if !SchedulerOfThread.isAsked { throw NoYieldPoints() }
+    }
 
     /// Calls `body` on the calling thread, the first one of a new simulation, and waits until all its threads have
     /// ended. If `body` throws, the others stand still from then on.
@@ -226,7 +228,18 @@ package final class Simulation: ThreadScheduler, @unchecked Sendable {
     }
 }
 
-extension Trait where Self == ConditionTrait {
+private struct NoYieldPoints: Error, CustomStringConvertible {
+    let description = "a release build has no yield points unless it is made with -Xswiftc -DHEARTH_YIELD_POINTS"
+}
+
+/// Tests that run simulations fail in a build in which nothing is simulated.
+package struct YieldPointsTrait: SuiteTrait, TestTrait {
+    package let isRecursive = true
+
+    package func prepare(for test: Test) async throws { try Simulation.checkYieldPoints() }
+}
+
+extension Trait where Self == YieldPointsTrait {
     /// For tests that run simulations.
-    package static var simulated: Self { .enabled(if: Simulation.isPossible, "A release build has no yield points.") }
+    package static var simulated: Self { YieldPointsTrait() }
 }
