@@ -308,7 +308,8 @@ struct MemberDriverTests {
         try first.append("one", version: 1)
         let second = try member("second:2")
         try waitUntil("the first group is there") { second.driver.state.figures.place.sequence == 1 }
-        let session = try PostgreSQLSession(address: server.address)
+        let address = server.address
+        let session = try PostgreSQLSession(address: address)
         defer { session.close() }
         func setStandby(_ name: String) throws {
             try session.run(SQLStatement("ALTER SYSTEM SET synchronous_standby_names = '\(name)'"))
@@ -325,7 +326,29 @@ struct MemberDriverTests {
                     """, [.text(words)]))
             return (rows.first?.number(0) ?? 0) > 0
         }
+        /// The checkpointer lets sessions wait for standbys, and may read the setting later than this session.
+        func waitUntilCommitsWait() throws {
+            let probe = "SELECT pg_logical_emit_message(true, 'probe', '')"
+            let ended = DispatchSemaphore(value: 0)
+            Thread.detachNewThread {
+                do {
+                    let session = try PostgreSQLSession(address: address)
+                    while true { _ = try session.run(SQLStatement(probe), withinMilliseconds: 300_000) }
+                } catch {
+                    ended.signal()
+                }
+            }
+            try waitUntil("a commit waits for the standby") { try waiting(probe) }
+            try session.run(
+                SQLStatement(
+                    """
+                    SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity
+                    WHERE wait_event = 'SyncRep' AND starts_with(query, $1::text)
+                    """, [.text(probe)]))
+            try ended.wait(until: "the probe has ended")
+        }
         try setStandby("a_standby_that_does_not_exist")
+        try waitUntilCommitsWait()
         first.driver.stop()
         // The next group as a leader appends it.
         let records = TestMember.group("two", version: 2)
@@ -333,7 +356,6 @@ struct MemberDriverTests {
             store: store, epoch: Epoch(1), after: second.driver.state.figures.place, version: 2,
             contentHash: LoggedGroup.contentHash(records))
         let appending = DispatchSemaphore(value: 0)
-        let address = server.address
         Thread.detachNewThread {
             let session = try? PostgreSQLSession(address: address)
             _ = try? session?.run(
