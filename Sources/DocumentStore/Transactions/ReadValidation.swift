@@ -133,16 +133,20 @@ struct ReadValidation {
         var found: [ReadRange] = []
         try changes.forEachKey(since: since) { (key, version) throws(RequestError) in
             found.removeAll(keepingCapacity: true)
+            let left = steps
             tree.append(containing: key, before: version, steps: &steps, to: &found)
-            if found.isEmpty { return true }
-            // The newest change of a document comes first, and the retry waits at a collection once.
-            if judged.insert(key, hash: ByteTable.hash(key), value: 0) != nil { return true }
             let collection = ReadValidation.collectionHash(ofDocument: key)
+            // Whether or not this change matters, those after it are not looked at.
+            if left >= 0, steps < 0 {
+                conflicts.isUndecided = true
+                conflicts.add(collection)
+                return false
+            }
+            // The newest change of a document comes first, and the retry waits at a collection once.
+            if found.isEmpty || judged.insert(key, hash: ByteTable.hash(key), value: 0) != nil { return true }
             if conflicts.keys.contains(collection) { return true }
-            conflicts.isUndecided = steps < 0
-            let isConflict = conflicts.isUndecided ? true : try matters(key, to: found)
-            if isConflict { conflicts.add(collection) }
-            return !conflicts.isFull && !conflicts.isUndecided
+            if try matters(key, to: found) { conflicts.add(collection) }
+            return !conflicts.isFull
         }
     }
 

@@ -237,6 +237,19 @@ import Testing
         expectEqual(calls.load(ordering: .relaxed), 2)
     }
 
+    /// Changes are looked at from the newest one on. The last step is at one that does not matter.
+    @Test(arguments: [false, true])
+    func `A conflict that comes after the last step is not passed over`(isWalkedAfter: Bool) throws {
+        let ground = try Ground(steps: 3)
+        let transaction = ground.begin()
+        try ground.walk("a", transaction, matching: { $0 == 100 })
+        try ground.commit(["a/conflict": 100])
+        for number in 0..<4 as Range<Int64> { try ground.commit([isWalkedAfter ? "b/x" : "a/x": number]) }
+        if isWalkedAfter { try ground.walk("b", transaction, matching: { $0 == 100 }) }
+        try expect(ground.conflicts(of: transaction).isUndecided)
+        try expect(!ground.mayCommit(transaction))
+    }
+
     @Test
     func `All ranges that are read again have one bound together`() throws {
         let ground = try Ground(remembered: 2, rescan: 100, steps: 400)
