@@ -281,11 +281,7 @@ package struct OverriddenGroups {
             if !group.keepsNothing { keeping += sign }
             if group.state.hasWork { databases[database]?.working += sign }
         }
-        let hasWork = databases[database]?.working ?? 0 > 0
-        let place = workingDatabases.partitioningIndex { $0 >= database }
-        let isNoted = place < workingDatabases.count && workingDatabases[place] == database
-        if hasWork, !isNoted { workingDatabases.insert(database, at: place) }
-        if !hasWork, isNoted { workingDatabases.remove(at: place) }
+        workingDatabases.note(database, isMember: databases[database]?.working ?? 0 > 0)
     }
 
     /// Whether there are steps to take.

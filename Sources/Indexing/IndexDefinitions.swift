@@ -87,14 +87,8 @@ package struct IndexDefinitions: Sendable {
         databases[index.database, default: []].replace(index, by: changed)
         if databases[index.database]?.isEmpty == true { databases[index.database] = nil }
         if index.shape.search != nil { searches.replace(index, by: changed) }
-        noteWork(state?.hasWork == true, at: Place(database: index.database, number: index.number))
-    }
-
-    private mutating func noteWork(_ hasWork: Bool, at place: Place) {
-        let position = workingPlaces.partitioningIndex { $0 >= place }
-        let isNoted = position < workingPlaces.count && workingPlaces[position] == place
-        if hasWork, !isNoted { workingPlaces.insert(place, at: position) }
-        if !hasWork, isNoted { workingPlaces.remove(at: position) }
+        workingPlaces.note(
+            Place(database: index.database, number: index.number), isMember: state?.hasWork == true)
     }
 }
 

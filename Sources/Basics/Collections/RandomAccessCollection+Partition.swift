@@ -18,3 +18,13 @@ extension RandomAccessCollection {
         return low
     }
 }
+
+extension Array where Element: Comparable {
+    /// Adds an element to a sorted array without equal elements, or takes it out. Nothing happens if it is so already.
+    package mutating func note(_ element: Element, isMember: Bool) {
+        let place = partitioningIndex { $0 >= element }
+        let wasMember = place < count && self[place] == element
+        if isMember, !wasMember { insert(element, at: place) }
+        if !isMember, wasMember { remove(at: place) }
+    }
+}

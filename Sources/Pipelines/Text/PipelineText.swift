@@ -93,14 +93,11 @@ package struct PipelineText {
 
     /// An option of a stage. The one that orders the results of a search has orderings, as the stage `sort` has.
     private mutating func option(of stage: String) throws(PipelineTextError) -> Node.Entry? {
-        guard stage == "search", tokens.next == .name("sort"), tokens.afterNext == .symbol(":") else {
-            return try namedEntry()
+        guard stage == "search", tokens.next == .name("sort") else { return try namedEntry() }
+        return try namedEntry { (reader) throws(PipelineTextError) in
+            try reader.tokens.expect("[")
+            return .list(try reader.list(end: "]") { (reader) throws(PipelineTextError) in try reader.ordering() })
         }
-        tokens.advance()
-        tokens.advance()
-        try tokens.expect("[")
-        let orderings = try list(end: "]") { (reader) throws(PipelineTextError) in try reader.ordering() }
-        return ("sort", .list(orderings))
     }
 
     /// Paths may stand without quotation marks.
@@ -160,7 +157,12 @@ package struct PipelineText {
         }
     }
 
-    private mutating func namedEntry() throws(PipelineTextError) -> Node.Entry? {
+    /// - Parameter value: reads what is after the name.
+    private mutating func namedEntry(
+        _ value: (inout PipelineText) throws(PipelineTextError) -> Node = { (reader) throws(PipelineTextError) in
+            try reader.expression()
+        }
+    ) throws(PipelineTextError) -> Node.Entry? {
         let name: String
         switch tokens.next {
         case .name(let text), .string(let text): name = text
@@ -169,7 +171,7 @@ package struct PipelineText {
         guard tokens.afterNext == .symbol(":") else { return nil }
         tokens.advance()
         tokens.advance()
-        return (name, try expression())
+        return (name, try value(&self))
     }
 
     /// Elements up to a closing parenthesis, with commas between them.

@@ -66,6 +66,11 @@ struct ClusterBasesTests {
         try await eventually("\(what): \(node.log.suffix(2_000))", condition)
     }
 
+    private func fillUntilBase(_ node: ClusterNode, from written: inout Int) async throws {
+        let number = try lastNumber()
+        try await fill(node, from: &written, until: "a base is made after \(number)") { try lastNumber() > number }
+    }
+
     /// The folders of bases in the directory.
     private func folders() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: bases + "/main").filter { $0 != "BASES" }.sorted()
@@ -150,8 +155,7 @@ struct ClusterBasesTests {
         try await expectDocuments(second, has: 20)
         // The next one does not count the damaged one, and it goes.
         var written = 20
-        let number = try lastNumber()
-        try await fill(second, from: &written, until: "another base is made") { try lastNumber() > number }
+        try await fillUntilBase(second, from: &written)
         try await eventually("what nobody needs is removed") {
             try !folders().contains { damaged.contains($0) } && folders().count <= 2
         }
@@ -292,18 +296,14 @@ struct ClusterBasesTests {
         expectEqual(first.stop(), 0)
         _ = try await ClusterNode.leader(of: [second])
         var written = 20
-        for _ in 1...2 {
-            let number = try lastNumber()
-            try await fill(second, from: &written, until: "a base is made") { try lastNumber() > number }
-        }
+        for _ in 1...2 { try await fillUntilBase(second, from: &written) }
         try expect(lastBase()["place"] as? String == "directory")
         try await eventually("the tables are dropped") { try tables() == 0 }
         // Another one without the directory cannot start from there; it has its own state, and continues.
         try first.start()
         expectEqual(second.stop(), 0)
         _ = try await ClusterNode.leader(of: [first])
-        let number = try lastNumber()
-        try await fill(first, from: &written, until: "a base is made") { try lastNumber() > number }
+        try await fillUntilBase(first, from: &written)
         try expect(lastBase()["place"] as? String == "database")
         // What is left in the directory goes when a server that has it makes a base.
         try expect(!folders().isEmpty)
@@ -378,8 +378,7 @@ struct ClusterBasesTests {
             try await expectDocuments(leader, has: written)
         }
         let leader = try await ClusterNode.leader(of: nodes)
-        let number = try lastNumber()
-        try await fill(leader, from: &written, until: "a base is made") { try lastNumber() > number }
+        try await fillUntilBase(leader, from: &written)
         try await eventually("two are left, or three while one is made: \(leader.log.suffix(2_000))") {
             try folders().count <= 3 && !folders().contains { $0.hasSuffix("00000000000000ab") }
         }
