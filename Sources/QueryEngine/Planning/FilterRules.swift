@@ -92,8 +92,9 @@ enum FilterRules {
         let (parts, overflow) = conditions.addingReportingOverflow(orders + (isBelowDocument ? 1 : 0))
         if overflow || parts > Limits.filtersAndOrders {
             throw .invalidArgument(
-                "A query may have at most \(Limits.filtersAndOrders) filters and orders in disjunctive normal form; "
-                    + "this query has \(overflow ? "too many to count" : "\(parts)").")
+                "The query may not have more than \(Limits.filtersAndOrders) filters + sort orders + ancestor total. "
+                    + "Currently there are \(conditions) filters, \(orders) sort orders, and "
+                    + "\(isBelowDocument ? "one" : "no") ancestor filter.")
         }
     }
 
@@ -108,8 +109,10 @@ enum FilterRules {
                 "Only a single 'NOT_EQUAL', 'NOT_IN', 'IS_NOT_NAN', or 'IS_NOT_NULL' filter allowed per query.")
         }
         if inequalityFields.count > Limits.inequalityFields {
+            let names = inequalityFields.map(\.description).sorted().joined(separator: ", ")
             throw .invalidArgument(
-                "A query may have range and inequality filters on at most \(Limits.inequalityFields) fields.")
+                "The query contains \(inequalityFields.count) distinct inequality fields: [\(names.prefix(1_000))]. "
+                    + "A query may not have more than \(Limits.inequalityFields) distinct inequality fields.")
         }
     }
 

@@ -38,6 +38,11 @@ ANSWERS = [
         hearth="^OK",
     ),
     Difference(
+        "filters and orders are counted in disjunctive normal form, as in the cloud",
+        emulator="^OK",
+        hearth=r"may not have more than 100 filters \+ sort orders",
+    ),
+    Difference(
         "operands above 1,500 bytes are compared as a whole", emulator="too large to be used in a query", hearth="^OK"
     ),
     Difference(
@@ -110,7 +115,7 @@ RULES = (
     r"kind is required for|order by clause cannot contain|Only a single|cannot be used in the same query|"
     r"cannot be combined with|"
     r"A maximum of 1 'ARRAY_CONTAINS'|This query requires an index that has fields|Too many disjunctions|"
-    r"supports up to|"
+    r"supports up to|distinct inequality fields|may not have more than 100 filters|"
     r"only allowed at the root parent|Cursor has too many|Equality on key is not allowed|descending key scans"
 )
 
