@@ -10,6 +10,12 @@ package enum PercentEncoding {
     /// The decoded text; nil if a `%` is not followed by two hexadecimal digits or the result is not UTF-8.
     /// - Parameter plusIsSpace: `+` stands for a space, as in the query that an HTML form writes.
     package static func decoded(_ text: some StringProtocol, plusIsSpace: Bool = false) -> String? {
+        decodedBytes(text, plusIsSpace: plusIsSpace).flatMap { String(validatingUTF8: $0.byteSpan) }
+    }
+
+    /// The decoded bytes; nil if a `%` is not followed by two hexadecimal digits.
+    /// - Parameter plusIsSpace: see ``decoded(_:plusIsSpace:)``.
+    package static func decodedBytes(_ text: some StringProtocol, plusIsSpace: Bool = false) -> [UInt8]? {
         var bytes: [UInt8] = []
         var rest = text.utf8.makeIterator()
         while let byte = rest.next() {
@@ -23,6 +29,6 @@ package enum PercentEncoding {
             default: bytes.append(byte)
             }
         }
-        return String(validatingUTF8: bytes.byteSpan)
+        return bytes
     }
 }

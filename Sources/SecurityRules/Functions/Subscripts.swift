@@ -76,7 +76,8 @@ enum Subscripts {
         }
         if let path = RulesPath.from(operand) {
             try evaluation.spendMemory(path.memoryBytes)
-            return .object(RulesPath(Array(path.segments[try range(operands, path.segments.count)])))
+            let segments = try path.boundSegments()
+            return .object(RulesPath(Array(segments[try range(operands, segments.count)])))
         }
         if operand.unproven != nil { throw .unproven }
         throw .failed("Function not found error: Name: [@range].")

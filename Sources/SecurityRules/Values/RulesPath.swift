@@ -63,18 +63,6 @@ final class RulesPath: LanguageValue {
         2 * text.utf8.count + segmentBytes * text.utf8.count { $0 == UInt8(ascii: "/") }
     }
 
-    /// The path of a text such as `/a/b` or `a/b`; percent-encoded bytes are decoded.
-    static func parse(_ given: String) throws(ExpressionError) -> RulesPath {
-        let text = given.trimmingControls
-        if text.isEmpty { throw .failed("Empty Path Template is not allowed.") }
-        var parts = text.slashSeparated
-        if parts.count > 1, parts[0].isEmpty { parts.removeFirst() }
-        if parts.contains(where: \.isEmpty) {
-            throw .failed("Invalid Path Template \(text.prefix(100)). Empty segment is not allowed.")
-        }
-        return RulesPath(literals: parts.map { PercentEncoding.decoded($0, plusIsSpace: false) ?? $0 })
-    }
-
     /// The values of all segments; nil if a wildcard has none.
     var values: [String]? {
         var values: [String] = []
@@ -96,6 +84,15 @@ final class RulesPath: LanguageValue {
             if case .glob(let name, nil) = segment { throw .unbound(name) }
         }
         return []
+    }
+
+    /// One segment for each value; throws for a wildcard without a value. Those of a `**` have no name any more.
+    func boundSegments() throws(ExpressionError) -> [Segment] {
+        _ = try boundValues()
+        return segments.flatMap { segment in
+            if case .glob(_, let values?) = segment { return values.map(Segment.literal) }
+            return [segment]
+        }
     }
 
     /// Calls a closure with the value of each segment, in order; throws for a wildcard without one.
@@ -161,21 +158,24 @@ final class RulesPath: LanguageValue {
         throw .undefinedProperty(name)
     }
 
-    /// The path with values for its wildcards. Wildcards without an entry are removed.
+    /// The path with values for its wildcards. Wildcards without an entry are removed. One with an entry must not have
+    /// a value.
     func binding(_ values: OperandMap) throws(ExpressionError) -> RulesPath {
         var bound: [Segment] = []
         var unknown = values.keys
         for segment in segments {
             switch segment {
             case .literal: bound.append(segment)
-            case .capture(let name, _):
+            case .capture(let name, let known):
                 guard let value = values[name] else { continue }
+                if known != nil { throw .bound(name) }
                 let text = try Conversions.text(value)
-                if text.isEmpty { throw .failed("The value of the wildcard \(name) is empty.") }
+                if text.isEmpty { throw .failed("Cannot bind empty value to path template variable \(name).") }
                 bound.append(.capture(name, text))
                 unknown.removeAll { $0.hasSameUTF8(as: name) }
-            case .glob(let name, _):
+            case .glob(let name, let known):
                 guard let value = values[name] else { continue }
+                if known != nil { throw .bound(name) }
                 guard let path = RulesPath.from(value) else {
                     throw .failed("Type error. Received: [\(RulesType(value).rawValue)] Expected: [path].")
                 }
@@ -206,6 +206,8 @@ extension ExpressionError {
     static func unbound(_ name: String) -> ExpressionError {
         .failed("Variable \(name) is not bound in path template.")
     }
+
+    fileprivate static func bound(_ name: String) -> ExpressionError { .failed("Variable \(name) is already bound.") }
 
     static func undefinedProperty(_ name: String) -> ExpressionError {
         .failed("Property \(name.prefix(200)) is undefined on object.")

@@ -177,11 +177,12 @@ class Expressions:
         part, rng = self.part, self.rng
         return self.choose(
             depth,
-            ["/a/b", "/a", "request.path", "resource.__name__", "/a/(b)/c%20d", "path('x/y')"],
+            ["/a/b", "/a", "request.path", "resource.__name__", "/a/(b)/c%20d", "path('x/y')", "path('/x / {y} /{z=**}')"],
             lambda: f"/a/$({part(rng.choice(['string', 'integer', 'path']), depth)})",
             lambda: f"path({part('string', depth)})",
             lambda: f"(/a/{{x}}).bind({{'x': {part('string', depth)}}})",
-            lambda: f"{part('path', depth)}[{rng.choice('01')}:{rng.choice('12')}]",
+            lambda: f"(/a/{{x=**}}/b).bind({{'x': {part('path', depth)}}})",
+            lambda: f"{part('path', depth)}[{rng.choice('012')}:{rng.choice('1234')}]",
         )
 
     def timestamp(self, depth):

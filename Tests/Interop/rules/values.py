@@ -104,7 +104,21 @@ def canonical(wire):
 
 def segment_text(segment):
     """A segment of a path: its text, or its wildcard with the value."""
-    return segment.get("simple", segment)
+    bound = segment.get("globCapture", {}).get("boundValue")
+    if bound is None:
+        return segment.get("simple", segment)
+    return {"globCapture": {**segment["globCapture"], "boundValue": texts(bound)}}
+
+
+def texts(path):
+    """The segments of a path without wildcards. The emulator keeps those of a value that `bind` gives."""
+    found = []
+    for segment in path.get("segments", []):
+        if "globCapture" in segment:
+            found += texts(segment["globCapture"].get("boundValue", {}))
+        else:
+            found.append(segment["simple"] if "simple" in segment else segment["capture"].get("boundValue"))
+    return found
 
 
 def round_last(number):

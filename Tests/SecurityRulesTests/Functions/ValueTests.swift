@@ -84,12 +84,37 @@ struct ValueTests {
         ("/a/$([1])", "error"), ("/a%20b", "/a b"), ("(/a/b)[1]", "'b'"), ("(/a/{x})[1]", "error"),
         ("(/a/{x}).bind({'x': 'q'}) == /a/q", "true"), ("(/a/{x=**}).bind({'x': /b/c})", "/a/b/c"),
         ("(/a/{x}).bind({'y': 'q'})", "error"), ("(/a/{x}).bind({})", "/a"), ("path('a//b')", "error"),
+        ("(/a/{x}).bind({'x': 'q'}).bind({'x': 'r'})", "error"), ("(/a/{x})[0:1]", "error"),
+        ("(/a/{x=**}).bind({'x': /b}).bind({'x': /c})", "error"), ("(/a/{x}).bind({'x': ''})", "error"),
+        ("(/a/{x=**}/d).bind({'x': /b/c})[1:3]", "/b/c"), ("(/a/{x=**}/d).bind({'x': /b/c})[3:4]", "/d"),
+        ("(/a/{x=**}/d).bind({'x': /b/c})[1:3].x", "error"), ("(/a/{x}/b).bind({'x': 'q'})[1:2].x", "'q'"),
         ("path('')", "error"), ("request.path[3]", "'a'"), ("request.path", "/databases/(default)/documents/a/x"),
         ("resource.__name__ == request.path", "true"), ("resource.id", "'x'"), ("resource.data.n", "1"),
         ("resource.keys()", "['__name__', 'data', 'id']"), ("request.auth.uid", "'alice'"), ("id", "'x'"),
         ("request.resource", "error"), ("request.query", "error"), ("request['method']", "'get'"),
     ])
     func `Lists, sets, maps and paths`(expression: String, expected: String) throws {
+        try expectEqual(Self.value(expression), expected)
+    }
+
+    /// As in the official emulator.
+    @Test(arguments: [
+        ("path('/a/ b ')", "/a/b"), ("path('a /\\tb\\n/c')", "/a/b/c"), ("path('/a/b c')", "/a/b c"),
+        ("path('/a/\u{a0}b\u{2003}')", "/a/b"), ("path('/a/b\u{200b}')", "/a/b\u{200b}"),
+        ("path('/a/\u{1}b\u{1c}')", "/a/\u{1}b\u{1c}"), ("path('\u{1}')", "/\u{1}"),
+        ("path(' /a')", "error"), ("path(' ')", "error"), ("path('/a/ /c')", "error"), ("path('/')", "error"),
+        ("path('//a')", "error"), ("path('a/')", "error"), ("path('/a/b / ')", "error"),
+        ("path('/a/%20b%20')", "/a/ b "), ("path('/a/%2F')[1]", "'/'"), ("path('/a/%E9')", "/a/\u{fffd}"),
+        ("path('/a/%zz')", "error"), ("path('/a/%')", "error"), ("path('/a/+')", "/a/+"),
+        ("path('/a/{x}').bind({'x': 'q'}).x", "'q'"), ("path('{x=*}').bind({'x': 'q'})", "/q"),
+        ("path('/a/{ x =**}/b').bind({'x': /c/d})", "/a/c/d/b"), ("path('/a/{if}').bind({'if': 'q'})", "/a/q"),
+        ("path('/a/{x}')[1]", "error"), ("path('/{x}/a').x", "error"), ("path('/a/{x}/{x}')", "error"),
+        ("path('/a/{x}y')", "error"), ("path('/a/y{x}')", "/a/y{x}"), ("path('/a/%7Bx%7D')", "/a/{x}"),
+        ("path('/a/{')", "error"), ("path('/a/}')", "/a/}"), ("path('/a/{}')", "error"),
+        ("path('/a/{1x}')", "error"), ("path('/a/{x= **}')", "error"), ("path('/a/{x\u{a0}}')", "error"),
+        ("path('/a/{\u{301}}')", "error"), ("path('/a/{x=**')", "error"), ("path('/a/{x=b/c}')", "error"),
+    ])
+    func `Texts are path templates`(expression: String, expected: String) throws {
         try expectEqual(Self.value(expression), expected)
     }
 
