@@ -211,7 +211,8 @@ final class CommitPipeline: @unchecked Sendable {
         if isFollower { return }
         renewSearchesOfLeader()
         if housekeeper.isRoundDue() {
-            transactions.removeExpired()
+            locks.release(dropped: transactions.removeExpired())
+            settleLocks()
             housekeeper.doRound()
         }
         housekeeper.takeIndexStep()
@@ -264,7 +265,8 @@ final class CommitPipeline: @unchecked Sendable {
                 replies.append(.begin(request))
             }
         case .lock(let request):
-            locks.grant(request)
+            // One that was dropped meanwhile would hold its locks for good.
+            if transactions.open(number: request.ticket) != nil { locks.grant(request) }
             replies.append(.locked(request))
         case .release(let number):
             locks.release(number)

@@ -370,6 +370,11 @@ struct LockManager: ~Copyable {
         free(.ticket(number))
     }
 
+    /// Releases what transactions held that were dropped. What a commit holds that is parked ends with it.
+    mutating func release(dropped numbers: [UInt64]) {
+        for number in numbers where commits[number] == nil { release(number) }
+    }
+
     /// Ends a transaction's turn; it keeps its locks. Requests that waited for the turn are checked again.
     private mutating func endTurn(_ number: UInt64) {
         freed.append(contentsOf: turns.release(number))
@@ -420,33 +425,34 @@ struct LockManager: ~Copyable {
             release(ticket)
             if let begin { start(begin) }
         }
-        let blocking = blockingTickets
-        let looks = parked.count + begins.count + locks.tickets.count + blocking.count
+        let (blocking, holders) = blockingTickets
+        let looks = parked.count + begins.count + holders
         endIdleLocks(blocking, nowMilliseconds: nowMilliseconds, lastUsed: lastUsed)
         endDoomed(blocking, isDoomed)
         endLongWaits(nowMilliseconds: nowMilliseconds, began: began)
         return looks
     }
 
-    /// The transactions that requests wait for, oldest first.
-    private var blockingTickets: [Ticket] {
+    /// The transactions that requests wait for, oldest first, and how many holders of all blockers were looked at.
+    private var blockingTickets: (tickets: [Ticket], looks: Int) {
         var tickets: Set<Ticket> = []
+        var looks = 0
         for (blocker, arrivals) in waiters {
-            var blocking = holders(blocker)
+            let holders = holders(blocker)
+            looks += holders.count
             // A transaction whose commit waits for the other holders of a document is not in its own way.
-            if arrivals.count == 1, let own = parked[arrivals[0]]?.ticket { blocking.remove(own) }
-            tickets.formUnion(blocking)
+            let own = arrivals.count == 1 ? parked[arrivals[0]]?.ticket : nil
+            for ticket in holders where ticket != own { tickets.insert(ticket) }
         }
-        return tickets.sorted()
+        return (tickets.sorted(), looks)
     }
 
     private mutating func endIdleLocks(
         _ blocking: [Ticket], nowMilliseconds: UInt64, lastUsed: (UInt64) -> UInt64?
     ) {
-        for ticket in Array(locks.tickets) where commits[ticket] == nil && lastUsed(ticket) == nil { release(ticket) }
         for ticket in blocking where commits[ticket] == nil && locks.holds(ticket) {
-            guard let heard = lastUsed(ticket) else { continue }
-            if nowMilliseconds >= heard + lockIdleMilliseconds { release(ticket) }
+            let isIdle = lastUsed(ticket).map { nowMilliseconds >= $0 + lockIdleMilliseconds } ?? true
+            if isIdle { release(ticket) }
         }
     }
 

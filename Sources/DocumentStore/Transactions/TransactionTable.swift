@@ -32,6 +32,10 @@ final class TransactionTable: Sendable {
         var abortedOrder: [UInt64] = []
         var abortedStart = 0
         var nextNumber: UInt64 = 1
+        /// Transactions that the next rounds look at.
+        var unchecked: [UInt64] = []
+        /// Transactions that may have blocked others and were dropped since the last round.
+        var dropped: [UInt64] = []
 
         mutating func add(_ transaction: StoreTransaction) {
             open[transaction.identifier.number] = transaction
@@ -43,6 +47,12 @@ final class TransactionTable: Sendable {
             transaction.account?.open.remove(transaction.identifier.number)
         }
 
+        /// Ends a transaction without a request of its client.
+        mutating func drop(_ transaction: StoreTransaction) {
+            remove(transaction)
+            if transaction.mayBlockOthers { dropped.append(transaction.identifier.number) }
+        }
+
         /// Ends a transaction of a closed connection that nobody has used since, the earliest closed first.
         /// - Returns: whether there was one.
         mutating func makeRoom() -> Bool {
@@ -51,7 +61,7 @@ final class TransactionTable: Sendable {
                     guard let transaction = open[number], let left = account.leftMilliseconds else { continue }
                     // One that continues over another connection counts there, and no longer here.
                     if transaction.lastUsedMilliseconds > left { continue }
-                    open[number] = nil
+                    drop(transaction)
                     return true
                 }
                 left.removeFirst()
@@ -242,17 +252,30 @@ final class TransactionTable: Sendable {
             || now >= transaction.lastUsedMilliseconds + configuration.transactionIdleMilliseconds
     }
 
-    /// Drops the transactions whose time is over.
-    func removeExpired() {
+    /// Transactions that one round looks at.
+    static let checkedMax = 10_000
+
+    /// Drops transactions whose time is over. One round looks at some of them, the next round at the next ones, so that
+    /// many open ones do not hold up commits.
+    ///
+    /// - Returns: those that may have blocked others and were dropped since the last round, by their numbers.
+    func removeExpired() -> [UInt64] {
         let now = nowMilliseconds
-        let all = state.withLock { state in
+        let some = state.withLock { state in
             state.left.removeAll { $0.open.isEmpty }
-            return Array(state.open.values)
+            if state.unchecked.isEmpty { state.unchecked = Array(state.open.keys) }
+            let numbers = state.unchecked.suffix(Self.checkedMax)
+            state.unchecked.removeLast(numbers.count)
+            return numbers.compactMap { state.open[$0] }
         }
-        for transaction in all where isExpired(transaction, nowMilliseconds: now) {
+        for transaction in some where isExpired(transaction, nowMilliseconds: now) {
             state.withLock { state in
-                if state.open[transaction.identifier.number] === transaction { state.remove(transaction) }
+                if state.open[transaction.identifier.number] === transaction { state.drop(transaction) }
             }
+        }
+        return state.withLock { state in
+            defer { state.dropped = [] }
+            return state.dropped
         }
     }
 }

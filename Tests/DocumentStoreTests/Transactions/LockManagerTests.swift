@@ -21,6 +21,8 @@ import Testing
         var lastUsed: [UInt64: UInt64] = [:]
         var doomed: Set<UInt64> = []
         private(set) var turns: [UInt64] = []
+        /// How many requests and transactions the last look was at.
+        private(set) var looks = 0
 
         init(_ change: (inout StoreConfiguration) -> Void = { _ in }) throws {
             database = try DatabaseName(project: "p")
@@ -96,6 +98,12 @@ import Testing
             locks.release(transaction)
         }
 
+        /// A transaction ends without a request.
+        func drop(_ transaction: UInt64) {
+            lastUsed[transaction] = nil
+            locks.release(dropped: [transaction])
+        }
+
         /// The requests released since the last call.
         func left() -> [String] {
             var names: [String] = []
@@ -135,7 +143,7 @@ import Testing
             now += milliseconds
             for transaction in busy { lastUsed[transaction] = now }
             turns = []
-            _ = locks.endExpired(
+            looks = locks.endExpired(
                 nowMilliseconds: now, lastUsed: { lastUsed[$0] }, began: { lastUsed[$0] == nil ? nil : 1_000_000 },
                 isDoomed: { doomed.contains($0) }, start: { turns.append($0.identifier.number) })
             return turns
@@ -372,7 +380,34 @@ import Testing
         expectEqual(locks.grant(), [])
     }
 
+    @Test
+    func `A dropped transaction holds nothing, and one whose commit waits ends with it`() throws {
+        let locks = try Ground()
+        try expect(!locks.read(1, "c/a") && !locks.read(2, "c/b"))
+        try expect(locks.commit(2, "c/a") && locks.commit(nil, "c/b"))
+        locks.drop(2)
+        expectEqual(locks.left(), [])
+        locks.drop(1)
+        expectEqual(locks.left(), ["T2 c/a"])
+        locks.end(2)
+        expectEqual(locks.left(), ["plain c/b"])
+        expect(locks.isEmpty)
+    }
+
     // MARK: Costs
+
+    @Test
+    func `A look for expired holders is at those of blocked documents alone, and counts each of them`() throws {
+        let locks = try Ground()
+        for reader in 1...3_000 as ClosedRange<UInt64> { try expect(!locks.read(reader, "c/\(reader)")) }
+        _ = locks.pass(milliseconds: 1)
+        expectEqual(locks.looks, 0)
+        for reader in 4_001...4_100 as ClosedRange<UInt64> { try expect(!locks.read(reader, "c/a", "c/b")) }
+        try expect(locks.commit(nil, "c/a") && locks.commit(nil, "c/b"))
+        _ = locks.pass(milliseconds: 1)
+        // Two commits, and two documents with a hundred holders.
+        expectEqual(locks.looks, 202)
+    }
 
     @Test
     func `What a request waits for does not grow with the holders, the writers and the readers of a document`() throws {

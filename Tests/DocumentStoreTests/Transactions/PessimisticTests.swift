@@ -247,6 +247,27 @@ struct PessimisticTests {
     }
 
     @Test
+    func `An expired transaction holds no locks, also those that were asked for before its end`() async throws {
+        let harness = try StoreHarness()
+        let transaction = try await begin(harness)
+        _ = try await read(harness, "c/a", transaction)
+        try await settle(harness)
+        expect(harness.store.statistics.lockBytes > 0)
+        harness.clock.advance(milliseconds: 61_000)
+        try await eventually("the locks are gone") {
+            harness.store.noticeTime()
+            try await settle(harness)
+            return harness.store.statistics.lockBytes == 0
+        }
+        harness.store.submit(
+            .lock(LockRequest(ticket: transaction.number, age: 1, keys: [1], mayWait: true) { _ in }))
+        try await settle(harness)
+        try await settle(harness)
+        expectEqual(harness.store.statistics.lockBytes, 0)
+        try harness.finish()
+    }
+
+    @Test
     func `Locks of a silent reader lapse: the writer proceeds, the reader is aborted`() async throws {
         let harness = try StoreHarness()
         let transaction = try await begin(harness)

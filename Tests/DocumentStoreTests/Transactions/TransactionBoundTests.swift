@@ -53,6 +53,31 @@ struct TransactionBoundTests {
     }
 
     @Test
+    func `A round looks at some of many open transactions, and the next rounds at the others`() throws {
+        var configuration = StoreConfiguration(directory: "unused")
+        let clock = SteppedClock()
+        configuration.clock = clock
+        let table = TransactionTable(configuration: configuration)
+        let count = 2 * TransactionTable.checkedMax + 1
+        for number in 0..<count {
+            try table.begin(
+                table.reserveIdentifier(), in: try DatabaseName(project: "p"),
+                kind: number % 2 == 0 ? .optimistic : .pessimistic, retried: nil, account: nil)
+        }
+        expect(table.removeExpired() == [] && table.openCount == count)
+        clock.advance(milliseconds: 61_000)
+        var dropped: [UInt64] = []
+        var open = [table.openCount]
+        for _ in 0..<4 {
+            dropped += table.removeExpired()
+            open.append(table.openCount)
+        }
+        // The first walk had 10,001 left.
+        expectEqual(open, [20_001, 10_001, 10_000, 0, 0])
+        expectEqual(dropped.sorted(), (1...UInt64(count)).filter { $0 % 2 == 0 })
+    }
+
+    @Test
     func `When the table is full, transactions of closed connections go that nobody has used since`() async throws {
         let harness = try StoreHarness { $0.transactionsMax = 3 }
         var owner: TransactionOwner? = harness.store.makeTransactionOwner()
