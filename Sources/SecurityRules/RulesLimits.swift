@@ -24,8 +24,9 @@ package enum RulesLimits {
     package static let accessCallsOfMany = 20
     /// Diagnostics that are reported for one text.
     package static let diagnostics = 50
-    /// Cases that a proof distinguishes: alternatives of the filter times spellings of its numbers.
+    /// Cases that a proof distinguishes: alternatives of the filter, and for each of them the spellings of its numbers.
     package static let proofCases = 256
-    /// Work of all cases of a query together, as of ``Verdict/work``: alternatives and spellings multiply.
-    package static let proofWork = proofCases * expressions
+    /// Work of all cases of a query together, as of ``Verdict/work``: alternatives and spellings multiply. An event
+    /// loop does it in one step. It is twice what the alternatives of a query, 30 at most, may take without spellings.
+    package static let proofWork = 64 * expressions
 }

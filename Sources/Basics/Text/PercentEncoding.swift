@@ -16,15 +16,24 @@ package enum PercentEncoding {
     /// The decoded bytes; nil if a `%` is not followed by two hexadecimal digits.
     /// - Parameter plusIsSpace: see ``decoded(_:plusIsSpace:)``.
     package static func decodedBytes(_ text: some StringProtocol, plusIsSpace: Bool = false) -> [UInt8]? {
+        String(text).withUTF8Span { decodedBytes(utf8: $0, plusIsSpace: plusIsSpace) }
+    }
+
+    /// The same for the bytes of a text. Not generic: texts of many MiB come here.
+    private static func decodedBytes(utf8 text: RawSpan, plusIsSpace: Bool) -> [UInt8]? {
         var bytes: [UInt8] = []
-        var rest = text.utf8.makeIterator()
-        while let byte = rest.next() {
+        bytes.reserveCapacity(text.byteCount)
+        var index = 0
+        while index < text.byteCount {
+            let byte = text[byteAt: index]
+            index += 1
             switch byte {
             case UInt8(ascii: "%"):
-                guard let high = rest.next().flatMap(Hexadecimal.value(ofDigit:)),
-                    let low = rest.next().flatMap(Hexadecimal.value(ofDigit:))
+                guard index + 1 < text.byteCount, let high = Hexadecimal.value(ofDigit: text[byteAt: index]),
+                    let low = Hexadecimal.value(ofDigit: text[byteAt: index + 1])
                 else { return nil }
                 bytes.append(high << 4 | low)
+                index += 2
             case UInt8(ascii: "+") where plusIsSpace: bytes.append(UInt8(ascii: " "))
             default: bytes.append(byte)
             }

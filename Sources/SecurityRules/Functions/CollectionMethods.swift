@@ -116,6 +116,7 @@ extension Functions {
         try evaluation.spendReading(list)
         let elements = try evaluation.elements(list)
         try evaluation.spendMemory(64 * elements.count)
+        try evaluation.spendWork(Evaluation.hashWork * elements.count)
         return elements.map { OperandKey($0, mode) }
     }
 

@@ -68,25 +68,35 @@ extension ExpressionError {
 }
 
 extension Evaluation {
+    /// Work of an element or entry that is looked at or made an operand, beside its memory: as long as it takes to copy
+    /// so many bytes.
+    static let elementWork = 96
+    /// The same for an element that is found by its hash.
+    static let hashWork = 128
+
     /// The elements of a list, paid for.
     func elements(_ operand: Operand) throws(ExpressionError) -> [Operand] {
         if case .list(let elements) = operand {
-            try spendWork(32 * elements.count)
+            try spendWork((32 + Self.elementWork) * elements.count)
             return elements
         }
         guard case .encodedList(let slice) = operand else { return [] }
-        try spendMemory(slice.byteCount + 32 * slice.elementCount)
+        let count = slice.elementCount
+        try spendMemory(slice.byteCount + 32 * count)
+        try spendWork(Self.elementWork * count)
         return slice.elements
     }
 
     /// The entries of a map, paid for.
     func entries(_ operand: Operand) throws(ExpressionError) -> OperandMap {
         if case .map(let map) = operand {
-            try spendWork(48 * map.count)
+            try spendWork((48 + Self.elementWork) * map.count)
             return map
         }
         guard case .encodedMap(let slice) = operand else { return [:] }
-        try spendMemory(slice.byteCount + 48 * slice.entryCount)
+        let count = slice.entryCount
+        try spendMemory(slice.byteCount + 48 * count)
+        try spendWork(Self.elementWork * count)
         return slice.entries
     }
 

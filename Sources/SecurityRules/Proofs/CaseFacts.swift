@@ -2,31 +2,44 @@
 
 internal import DocumentModel
 internal import Expressions
+internal import Synchronization
 
 /// The facts of one case, by field. A case has one spelling for each field whose value is known.
+///
+/// A number that the query equals has several spellings. One is chosen when a rule reads the field, and ``next()`` has
+/// the next one: what no rule reads makes no further cases. Used by one judgement at a time.
 final class CaseFacts: Sendable {
-    private let facts: [FieldPath: FieldFacts]
-    private let known: [FieldPath: Operand]
-
-    init(_ facts: [FieldPath: FieldFacts], known: [FieldPath: Operand]) {
-        self.facts = facts
-        self.known = known
+    /// One of the spellings of a field.
+    private struct Choice {
+        let path: FieldPath
+        var index: Int
+        let count: Int
     }
 
-    /// The cases of a conjunction: one for each combination of spellings of the numbers that it equals.
+    private let facts: [FieldPath: FieldFacts]
+    /// Of the fields that were read and have several spellings, in the order in which they were read first.
+    private let choices: Mutex<[Choice]>
+
+    private init(_ facts: [FieldPath: FieldFacts], _ choices: [Choice] = []) {
+        self.facts = facts
+        self.choices = Mutex(choices)
+    }
+
+    /// The first case of a conjunction.
+    convenience init(of conditions: [Condition]) { self.init(Self.facts(of: conditions)) }
+
+    /// The case after this one, which has been judged: with the next spelling of the field that was read last of those
+    /// that have another one. The spellings of the fields read before it stay, so each combination that makes a
+    /// difference occurs once.
     ///
-    /// - Returns: nil if there are more than ``RulesLimits/proofCases``.
-    static func cases(of conditions: [Condition]) -> [CaseFacts]? {
-        let facts = facts(of: conditions)
-        var combinations: [[FieldPath: Operand]] = [[:]]
-        for (path, fact) in facts {
-            guard let spellings = fact.exact else { continue }
-            if combinations.count * spellings.count > RulesLimits.proofCases { return nil }
-            combinations = combinations.flatMap { known in
-                spellings.map { known.merging([path: $0]) { _, new in new } }
-            }
+    /// - Returns: nil if there is none.
+    func next() -> CaseFacts? {
+        var next = choices.withLock { $0 }
+        while var last = next.popLast() {
+            last.index += 1
+            if last.index < last.count { return CaseFacts(facts, next + [last]) }
         }
-        return combinations.map { CaseFacts(facts, known: $0) }
+        return nil
     }
 
     private static func facts(of conditions: [Condition]) -> [FieldPath: FieldFacts] {
@@ -42,7 +55,7 @@ final class CaseFacts: Sendable {
     static func areImpossible(_ conditions: [Condition]) -> Bool {
         let names = Set(conditions.compactMap(\.documentPath))
         if names.count > 1 { return true }
-        let facts = CaseFacts(facts(of: conditions), known: [:])
+        let facts = CaseFacts(of: conditions)
         return facts.facts.contains { path, fact in
             fact.isImpossible || (facts.isMap(path) && fact.classes.isDisjoint(with: FieldConstraint.mapClasses))
         }
@@ -56,9 +69,19 @@ final class CaseFacts: Sendable {
 
     /// The value of a field as far as it is known; throws if not every document has it.
     func value(of path: FieldPath) throws(ExpressionError) -> Operand {
-        if let value = known[path] { return value }
+        if let spellings = facts[path]?.exact { return spellings[spelling(of: path, count: spellings.count)] }
         guard has(path) else { throw .unproven }
         return .object(FieldConstraint(path, facts[path] ?? FieldFacts(), in: self))
+    }
+
+    /// The number of the spelling that a field has in this case.
+    private func spelling(of path: FieldPath, count: Int) -> Int {
+        if count == 1 { return 0 }
+        return choices.withLock { choices in
+            if let known = choices.first(where: { $0.path == path }) { return known.index }
+            choices.append(Choice(path: path, index: 0, count: count))
+            return 0
+        }
     }
 }
 

@@ -57,16 +57,17 @@ struct QueryProof {
             let target = TargetSegment.known(path, database: host.request.database)
             return [ruleset.judgement(of: target, host, evaluation)]
         }
-        guard let cases = CaseFacts.cases(of: conditions) else { return nil }
         host.named = nil
         var judgements: [Ruleset.Judgement] = []
-        for facts in cases {
-            if evaluation.work > RulesLimits.proofWork { return nil }
-            host.queried = QueriedDocument(facts)
+        var facts: CaseFacts? = CaseFacts(of: conditions)
+        while let known = facts {
+            if evaluation.work > RulesLimits.proofWork || judgements.count == RulesLimits.proofCases { return nil }
+            host.queried = QueriedDocument(known)
             evaluation.restartExpressions()
             let judgement = ruleset.judgement(of: target, host, evaluation)
             judgements.append(judgement)
             if !judgement.isAllowed, !judgement.isPending { break }
+            facts = known.next()
         }
         return judgements
     }

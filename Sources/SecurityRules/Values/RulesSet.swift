@@ -31,16 +31,26 @@ final class MapDifference: LanguageValue {
     ///   - map: the map whose method was called: the newer one.
     ///   - other: the map that it is compared with.
     init(of map: OperandMap, to other: OperandMap) {
-        var (added, changed, unchanged): ([String], [String], [String]) = ([], [], [])
-        for (key, value) in map.entries {
-            guard let old = other[key] else {
-                added.append(key)
-                continue
+        var (added, removed, changed, unchanged): ([String], [String], [String], [String]) = ([], [], [], [])
+        let (new, old) = (map.entries, other.entries)
+        var (atNew, atOld) = (0, 0)
+        // Both are sorted by their keys.
+        while atNew < new.count || atOld < old.count {
+            let order =
+                atNew == new.count ? 1 : atOld == old.count ? -1 : new[atNew].key.compareUTF8(old[atOld].key)
+            if order < 0 {
+                added.append(new[atNew].key)
+            } else if order > 0 {
+                removed.append(old[atOld].key)
+            } else if RulesEquality.equal(new[atNew].value, old[atOld].value, .member) {
+                unchanged.append(new[atNew].key)
+            } else {
+                changed.append(new[atNew].key)
             }
-            if RulesEquality.equal(value, old, .member) { unchanged.append(key) } else { changed.append(key) }
+            if order <= 0 { atNew += 1 }
+            if order >= 0 { atOld += 1 }
         }
-        removed = other.keys.filter { map[$0] == nil }
-        (self.added, self.changed, self.unchanged) = (added, changed, unchanged)
+        (self.added, self.removed, self.changed, self.unchanged) = (added, removed, changed, unchanged)
     }
 
     static func from(_ operand: Operand) -> MapDifference? {
