@@ -15,11 +15,13 @@ package enum FormEncoding {
         var pairs: [Pair] = []
         var start = 0
         while start < text.byteCount {
-            let end = text.firstOffset(of: UInt8(ascii: "&"), from: start) ?? text.byteCount
-            if end > start {
-                guard pairs.count < max, let pair = pair(text.extracting(start..<end)) else { return nil }
-                pairs.append(pair)
+            if text[byteAt: start] == UInt8(ascii: "&") {
+                start += 1
+                continue
             }
+            let end = text.firstOffset(of: UInt8(ascii: "&"), from: start) ?? text.byteCount
+            guard pairs.count < max, let pair = pair(text.extracting(start..<end)) else { return nil }
+            pairs.append(pair)
             start = end + 1
         }
         return pairs

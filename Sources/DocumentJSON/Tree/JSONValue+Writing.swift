@@ -18,7 +18,7 @@ extension JSONValue {
         case .array(let elements):
             return Self.joined(elements.map { $0.written(indent: indent.map { $0 + 2 }) }, "[", "]", indent)
         case .object(let members):
-            let lines = members.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }.map { name, value in
+            let lines = members.sorted { $0.key.compareUTF8($1.key) < 0 }.map { name, value in
                 JSONText.quoted(name) + (indent == nil ? ":" : ": ") + value.written(indent: indent.map { $0 + 2 })
             }
             return Self.joined(lines, "{", "}", indent)

@@ -71,6 +71,17 @@ struct TextTests {
     }
 
     @Test
+    func `A form has its pairs in order, without the empty ones`() {
+        func pairs(_ text: String, max: Int = .max) -> [String]? {
+            text.withUTF8Span { FormEncoding.pairs($0, max: max)?.map { "\($0.name):\($0.value)" } }
+        }
+        expectEqual(pairs("&&a=b&&&c&=d&e=f=g&"), ["a:b", "c:", ":d", "e:f=g"])
+        expect(pairs("") == [] && pairs("&&&") == [] && pairs("&&&", max: 0) == [])
+        expect(pairs("a&&b", max: 2) == ["a:", "b:"] && pairs("a&&b", max: 1) == nil)
+        expect(pairs("a=1+%2B&%C3%A9=x") == ["a:1 +", "é:x"] && pairs("a=%C3") == nil)
+    }
+
+    @Test
     func `JSON strings escape what RFC 8259 asks for`() {
         expectEqual(JSONText.quoted(""), "\"\"")
         expectEqual(JSONText.quoted("plain é 😀"), "\"plain é 😀\"")
