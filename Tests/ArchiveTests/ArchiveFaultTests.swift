@@ -245,6 +245,19 @@ import Testing
             }
             Files.write(bytes, to: path)
         }
+        // Without its last file an archive looks like one that ends earlier.
+        let whole = Files.read(records)
+        let headers = stride(from: 0, to: RecordHeader.byteCount, by: 7).map { place in
+            var damaged = whole
+            damaged[place] ^= 1
+            return damaged
+        }
+        for bytes in headers + [whole + [0]] {
+            Files.write(bytes, to: records)
+            let found = error { try restoreHere() }
+            expect(found?.code == .corrupt && found?.file == records && found?.remedy != nil)
+        }
+        Files.write(whole, to: records)
         // What does not need the damaged file is restored.
         var damaged = Files.read(records)
         damaged[50] ^= 1

@@ -25,6 +25,8 @@ package struct ArchiveCatalogue: Sendable {
     package private(set) var chains: [Chain] = []
     /// What is wrong, by the headers alone.
     package private(set) var problems: [StorageError] = []
+    /// Why commits after the last file of records that can be used may be missing; nil if that is the last one.
+    private var damageAtEnd: StorageError?
     /// Numbers of bases that are being written, or were when a process ended.
     private(set) var unfinishedBases: [UInt64] = []
     /// Numbers of all bases, complete, damaged or not, ascending.
@@ -57,6 +59,11 @@ package struct ArchiveCatalogue: Sendable {
     package var lastVersion: CommitVersion? {
         guard let first = bases.first else { return nil }
         return max(bases.map(\.version).max() ?? first.version, chains.last?.last ?? .zero)
+    }
+
+    /// - Throws: `corrupt` if commits after ``lastVersion`` may be in a file that is damaged or missing.
+    package func checkEnd() throws(StorageError) {
+        if let damageAtEnd { throw damageAtEnd }
     }
 
     /// What to say about the last file of records if it is not complete: without its commits an archive looks like one
@@ -103,12 +110,19 @@ package struct ArchiveCatalogue: Sendable {
                     continue
                 }
                 try append(header)
+                damageAtEnd = nil
             } catch {
-                problems.append(error)
-                breakChain()
+                note(error)
             }
         }
         chains.removeAll(where: \.files.isEmpty)
+    }
+
+    /// Notes that a file of records is damaged or missing.
+    private mutating func note(_ damage: StorageError) {
+        problems.append(damage)
+        damageAtEnd = damage
+        breakChain()
     }
 
     /// What follows is in another chain.
@@ -116,10 +130,9 @@ package struct ArchiveCatalogue: Sendable {
 
     private mutating func noteMissing(_ number: UInt64) {
         let path = ArchiveFormat.recordFile(number, in: directory)
-        problems.append(
+        note(
             StorageError(
                 .corrupt, "a file of records is missing", file: path, remedy: ArchiveFormat.remedy("this file")))
-        breakChain()
     }
 
     /// Adds a file to its chain.

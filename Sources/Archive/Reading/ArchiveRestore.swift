@@ -25,7 +25,8 @@ package enum ArchiveRestore {
     ///   - replay: opens the directory on this thread with the records as `EngineOptions.restoredRecords`, and closes
     ///     it. It throws what either throws. It is called again if another way is taken.
     /// - Throws: `versionTooOld` if the archive does not have the version; `corrupt` if a file that is needed is
-    ///   damaged or missing; `unsupportedFormat`, `full`, `inputOutput`; what `replay` throws.
+    ///   damaged or missing, or for the last version may have later commits; `unsupportedFormat`, `full`,
+    ///   `inputOutput`; what `replay` throws.
     package static func run(
         from archive: String, to target: String, upTo version: CommitVersion? = nil,
         progress: @escaping WorkProgress.Handler = { _ in },
@@ -54,6 +55,7 @@ package enum ArchiveRestore {
             if let problem = catalogue.problems.first { throw problem }
             throw StorageError(.versionTooOld, "the archive has no complete base", file: catalogue.directory)
         }
+        if version == nil { try catalogue.checkEnd() }
         return (try catalogue.route(to: end), end)
     }
 

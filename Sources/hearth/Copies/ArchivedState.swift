@@ -27,9 +27,13 @@ struct ArchivedState {
             return number.map { CommitVersion(microseconds: UInt64($0)) }
         }
         if number != nil { throw UsageError(message: "--at and --version cannot be combined") }
-        let last = try ArchiveCatalogue(archive).lastVersion
+        let catalogue = try ArchiveCatalogue(archive)
+        let version = CommitVersion(microseconds: time.microseconds)
+        guard let last = catalogue.lastVersion else { return nil }
+        if version <= last { return version }
         // After the last commit nothing has changed, as far as the archive knows.
-        return last.map { min($0, CommitVersion(microseconds: time.microseconds)) }
+        try catalogue.checkEnd()
+        return last
     }
 
     private static func selection(_ arguments: ParsedArguments) throws -> StoreSelection? {
