@@ -348,7 +348,10 @@ let package = Package(
             "IndexingTests", ["Basics", "DocumentModel", "Storage", "StoreFormat", "Indexing", "StoreTestSupport"]),
         tests(
             "QueryEngineTests",
-            ["Basics", "DocumentModel", "Storage", "StoreFormat", "Indexing", "QueryEngine", "StoreTestSupport"],
+            [
+                "Basics", "DocumentModel", "Storage", "StoreFormat", "TextAnalysis", "Indexing", "QueryEngine",
+                "StoreTestSupport",
+            ],
             resources: [.copy("QueryScripts"), .copy("OperatorScripts")]),
         tests(
             "WriteEngineTests", ["Basics", "DocumentModel", "WriteEngine", "StoreTestSupport"],
@@ -431,8 +434,8 @@ let package = Package(
         tests(
             "ServerTests",
             [
-                "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "DocumentStore", "Calls",
-                "FirestoreService", "EventLoops", "Connections", "NativeProtocol", "HTTPProtocols", "Server",
+                "Basics", "FileSystem", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "DocumentStore",
+                "Calls", "FirestoreService", "EventLoops", "Connections", "NativeProtocol", "HTTPProtocols", "Server",
                 "TLS", "TLSTestSupport", "ConnectionTestSupport", "ServiceTestSupport", "Identity", "SecurityRules",
                 "Authorization", "AuthorizationTestSupport",
             ]),

@@ -114,12 +114,14 @@ final class AdminService {
 
     private func backup(_ call: Call, _ message: BackupRequest) throws {
         let target = try Self.target(message.directory)
+        let control = CopyControl()
         try onThread(call) { context in
             try context.logging("backup", to: target) {
-                try context.copyEach(to: target) { try $0.backup(to: $1) }
+                try context.copyEach(to: target) { try $0.backup(to: $1, control) }
             }
             return EmptyMessage()
         }
+        call.stream(CopyWatch(control))
     }
 
     private func fork(_ call: Call, _ message: ForkRequest) throws {
@@ -196,6 +198,18 @@ final class AdminService {
         case .failure(let error): service.fail(call, RequestError(.failedPrecondition, "\(error)"))
         }
     }
+}
+
+/// Gives up a copy that nobody waits for any more: the tool has ended.
+private final class CopyWatch: ResponseSource {
+    private let control: CopyControl
+
+    init(_ control: CopyControl) { self.control = control }
+
+    /// The reply comes from elsewhere.
+    func next(into output: inout ByteBuffer) -> SourceStep { .waiting }
+
+    func cancelled() { control.cancel() }
 }
 
 extension AdminService.Context {

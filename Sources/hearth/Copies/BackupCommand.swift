@@ -21,7 +21,8 @@ enum BackupCommand: BlockingSubcommand {
 
         If a server uses the directory, the server writes the copy and continues to serve.
         The copy contains every commit that was acknowledged before the copy began, and no
-        later one. A server with several stores of a cluster writes TARGET/NAME for each.
+        later one. If this command is interrupted, the server gives the copy up and removes it.
+        A server with several stores of a cluster writes TARGET/NAME for each.
 
         Example:
 

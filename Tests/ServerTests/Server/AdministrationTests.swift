@@ -14,6 +14,8 @@ import ServiceTestSupport
 import TestSupport
 import Testing
 
+@testable import FileSystem
+
 #if canImport(Glibc)
     import Glibc
 #endif
@@ -71,6 +73,36 @@ struct AdministrationTests {
         let store = try DocumentStore.open(StoreConfiguration(directory: copy))
         defer { store.close() }
         expectEqual(store.statistics.databases, 1)
+    }
+
+    @Test
+    func `A backup whose tool has ended is given up, and nothing of it is left`() throws {
+        let live = try LiveDatabaseServer { $0.loops = 1 }
+        try expectEqual(live.set("c/x", one).code, .ok)
+        let socket = AdminSocket.path(in: live.directory.path(of: "data"))
+        let copy = live.directory.path(of: "copy")
+        // The copy waits before its first file.
+        let gate = Monitor((isReached: false, isOpen: false))
+        let watch = DiskWatch.begin(copy) { change, call in
+            if case .makeDirectory(let path) = change, path.hasSuffix("runs") {
+                gate.update { $0.isReached = true }
+                _ = gate.wait { $0.isOpen ? true : nil }
+            }
+            return call()
+        }
+        defer { watch.end() }
+        let loop = EventLoopGroup(count: 1, name: "test-admin")
+        defer { loop.stop() }
+        let tool = try ClientConnection.connect(toSocketAt: socket, on: loop.next())
+        tool.unary(FirestoreMessages.Method.adminBackup.rpc, BackupRequest(directory: copy).encodedBytes()) { _, _ in }
+        try waitUntil("the copy has begun") { gate.withLock { $0.isReached } }
+        tool.close()
+        // The loop that answers this has seen the end of the connection.
+        let other = try ClientConnection.connect(toSocketAt: socket, on: loop.next())
+        expectEqual(live.call(.adminGetServer, EmptyMessage().encodedBytes(), on: other).outcome.code, .ok)
+        other.close()
+        gate.update { $0.isOpen = true }
+        try waitUntil("the copy is removed") { !FileManager.default.fileExists(atPath: copy) }
     }
 
     @Test
