@@ -29,7 +29,7 @@ enum ExtendedForm: String, CaseIterable {
         }
         guard let form = ExtendedForm(rawValue: name) else {
             let known = Self.allCases.map(\.rawValue).joined(separator: ", ")
-            throw JSONLineError("unknown form \(name); the forms are \(known)", at: column)
+            throw JSONLineError("unknown form \(name.prefix(40)); the forms are \(known)", at: column)
         }
         self = form
     }

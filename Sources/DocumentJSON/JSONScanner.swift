@@ -89,7 +89,7 @@ package struct JSONScanner: ~Escapable {
         if !extent.isInteger {
             let text = String(decodingUTF8: line.extracting(start..<position))
             guard let value = Double(text), value.isFinite else {
-                throw JSONLineError("\(text) is too large for a double", at: start)
+                throw JSONLineError("a number is too large for a double", at: start)
             }
             return .double(value)
         }

@@ -111,6 +111,15 @@ struct JSONLineTests {
     }
 
     @Test
+    func `A reason is short, however long what is wrong is`() {
+        let long = String(repeating: "9", count: 100_000)
+        for value in ["1e\(long)", long, "{\"$\(long)\":1}", "{\"$double\":\"\(long)\"}"] {
+            let error = #expect(throws: JSONLineError.self) { try parse("{\"a\":\(value)}") }
+            expect((1...200).contains(error?.reason.utf8.count ?? 0), "\(value.prefix(20))")
+        }
+    }
+
+    @Test
     func `Nesting is bounded before the stack is`() throws {
         let deep = String(repeating: "{\"a\":", count: 100_000)
         #expect(throws: JSONLineError.self) { try parse(deep) }

@@ -52,7 +52,8 @@ struct CSVColumns {
                 continue
             }
             guard let path = Self.path(cell.text) else {
-                throw CommandFailure("column \(number + 1): \(JSONText.quoted(cell.text)) is not the name of a field")
+                let name = JSONText.quoted(String(cell.text.prefix(40)))
+                throw CommandFailure("column \(number + 1): \(name) is not the name of a field")
             }
             guard seen.insert(path).inserted else { throw CommandFailure("two columns have the name \(cell.text)") }
             columns.append(Column(name: cell.text, isDocumentName: path.isDocumentName, type: .string))

@@ -79,6 +79,14 @@ struct CSVTests {
     }
 
     @Test
+    func `An error shows the beginning of a name that is none`() throws {
+        let header = try Self.records("a," + String(repeating: "b", count: 10_000))[0]
+        let error = #expect(throws: CommandFailure.self) { try CSVColumns(header) }
+        expectEqual(error?.description.hasPrefix("column 2: \"bbb"), true)
+        expect(error?.description.utf8.count ?? .max < 200)
+    }
+
+    @Test
     func `The type of a column is what all of its cells look like`() {
         func type(_ cells: String...) -> CSVType {
             var inference = CSVInference()
