@@ -18,8 +18,6 @@ enum QueryTree: QueryOperator {
     case sorted(Project<Limit<Sort<Rows>>>)
     case measuredStreamed(Measured<Project<Measured<Limit<MeasuredRows>>>>)
     case measuredSorted(Measured<Project<Measured<Limit<Measured<Sort<MeasuredRows>>>>>>)
-    /// The operators are at work.
-    case taken
 
     /// - Parameter access: the indexes to use; nil scans.
     init(_ plan: QueryPlan, _ access: IndexAccess?) {
@@ -63,9 +61,8 @@ enum QueryTree: QueryOperator {
         from source: borrowing Source, _ work: inout StepWork,
         into page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) {
-        let operators = self
-        self = .taken
-        switch operators {
+        // The operators have one owner while they change: a copy of them would copy all rows that a sort holds.
+        switch consume self {
         case .streamed(var operators):
             defer { self = .streamed(operators) }
             try operators.next(from: source, &work, into: page)
@@ -78,7 +75,6 @@ enum QueryTree: QueryOperator {
         case .measuredSorted(var operators):
             defer { self = .measuredSorted(operators) }
             try operators.next(from: source, &work, into: page)
-        case .taken: preconditionFailure("a query is run by one caller at a time")
         }
     }
 
@@ -100,18 +96,16 @@ enum QueryTree: QueryOperator {
             let sort = plan.sort(rows, by: .orders(plan.sortOrders), wanted: limit.wanted, after: start)
             self = .measuredSorted(
                 Measured(Project(Measured(Limit(Measured(sort), continuing: limit)), plan.selection)))
-        case .sorted, .measuredSorted, .taken: break
+        case .sorted, .measuredSorted: break
         }
     }
 
-    /// The operators; nil while they are at work.
-    private var operators: (any QueryOperator)? {
+    private var operators: any QueryOperator {
         switch self {
         case .streamed(let operators): operators
         case .sorted(let operators): operators
         case .measuredStreamed(let operators): operators
         case .measuredSorted(let operators): operators
-        case .taken: nil
         }
     }
 
@@ -121,7 +115,6 @@ enum QueryTree: QueryOperator {
         case .sorted(let operators): operators.isFinished
         case .measuredStreamed(let operators): operators.isFinished
         case .measuredSorted(let operators): operators.isFinished
-        case .taken: false
         }
     }
 
@@ -139,11 +132,10 @@ enum QueryTree: QueryOperator {
         case .measuredSorted(var operators):
             operators.restart()
             self = .measuredSorted(operators)
-        case .taken: break
         }
     }
 
-    var tree: PlanTree { operators?.tree ?? PlanTree(line: "") }
+    var tree: PlanTree { operators.tree }
 
     // MARK: Statistics
 
@@ -154,7 +146,6 @@ enum QueryTree: QueryOperator {
         case .sorted(let operators): operators.input.counts
         case .measuredStreamed(let operators): operators.input.input.input.counts
         case .measuredSorted(let operators): operators.input.input.input.counts
-        case .taken: (0, 0)
         }
     }
 
@@ -165,7 +156,6 @@ enum QueryTree: QueryOperator {
         case .sorted(let operators): operators.input.input.input.indexes
         case .measuredStreamed(let operators): operators.input.input.input.input.indexes
         case .measuredSorted(let operators): operators.input.input.input.input.input.input.indexes
-        case .taken: nil
         }
     }
 }

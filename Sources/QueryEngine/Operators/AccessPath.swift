@@ -9,7 +9,7 @@ enum AccessPath: QueryOperator {
     case subtree(SubtreeScan)
     case points(PointLookup)
     case indexes(Append)
-    /// The operator is at work, or there is nothing to read.
+    /// There is nothing to read.
     case nothing
 
     /// What the plan says, if no index is used.
@@ -42,10 +42,8 @@ enum AccessPath: QueryOperator {
         from source: borrowing Source, _ work: inout StepWork,
         into page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) {
-        // Taken out, so that the operator has one owner while it changes.
-        let operation = self
-        self = .nothing
-        switch operation {
+        // The operator has one owner while it changes.
+        switch consume self {
         case .collection(var scan):
             defer { self = .collection(scan) }
             try scan.next(from: source, &work, into: page)
@@ -58,7 +56,7 @@ enum AccessPath: QueryOperator {
         case .indexes(var append):
             defer { self = .indexes(append) }
             try append.next(from: source, &work, into: page)
-        case .nothing: break
+        case .nothing: self = .nothing
         }
     }
 

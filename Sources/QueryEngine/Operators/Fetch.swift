@@ -35,9 +35,8 @@ struct Fetch: QueryOperator {
         var pass: SortedRows?
         /// The key at which the pass continues; nil is the first.
         var next: [UInt8]?
-        /// The sort keys and id segments that the last pass has kept; those before `position` have been given out.
-        var sorted: [SortedRow] = []
-        var position = 0
+        /// The sort keys and id segments that the last pass has kept.
+        var sorted = OrderedRows()
         /// The last sort key of the passes before; later ones are wanted.
         var after: [UInt8]?
         /// The last pass has kept all that were wanted.
@@ -163,13 +162,14 @@ struct Fetch: QueryOperator {
         defer { if !isFinished { self.group = group } }
         let check = check
         while true {
-            while group.position < group.sorted.count {
-                let segment = group.sorted[group.position].payload
-                let entry = IndexEntry(segment: segment.byteSpan, documentKey: [UInt8]().byteSpan)
+            guard group.sorted.advance(&work) else { return false }
+            while let first = group.sorted.first {
+                let entry = IndexEntry(segment: first.payload.byteSpan, documentKey: [UInt8]().byteSpan)
                 let control = try documents.read(entry, source) { (row) throws(RequestError) in
                     try Fetch.give(row, check, &work, page)
                 }
-                group.position += 1
+                group.sorted.skipFirst()
+                group.after = first.key
                 if control == .full { return false }
             }
             if group.isExhausted { break }
@@ -221,9 +221,7 @@ struct Fetch: QueryOperator {
             }
         }
         group.isExhausted = rows.cut == nil
-        group.sorted = rows.takeSorted()
-        group.position = 0
-        group.after = group.sorted.last?.key ?? group.after
+        group.sorted = rows.ordered()
         return true
     }
 

@@ -1,6 +1,6 @@
 // Sorts rows in bounded memory.
 //
-//     input -> first rows by sort key -> page
+//     input -> first rows by sort key -> in order -> page
 //       ^---- another pass, if not everything fitted ----'
 //
 // Each pass reads the whole input and keeps the rows with the smallest keys: as many as are wanted, and as fit in
@@ -28,9 +28,8 @@ struct Sort<Input: QueryOperator>: QueryOperator {
     private var after: [UInt8]?
     /// The rows of the pass that reads the input; nil between passes.
     private var pass: SortedRows?
-    /// The rows of the last pass; those before `position` have been given out.
-    private var sorted: [SortedRow] = []
-    private var position = 0
+    /// The rows of the last pass.
+    private var sorted = OrderedRows()
     /// Whether no further pass can yield anything.
     private var isExhausted = false
 
@@ -52,15 +51,14 @@ struct Sort<Input: QueryOperator>: QueryOperator {
         after = start
     }
 
-    var isFinished: Bool { isExhausted && position == sorted.count }
+    var isFinished: Bool { isExhausted && sorted.count == 0 }
 
     mutating func restart() {
         input.restart()
         wanted = total
         after = start
         pass = nil
-        sorted = []
-        position = 0
+        sorted = OrderedRows()
         isExhausted = false
     }
 
@@ -69,23 +67,23 @@ struct Sort<Input: QueryOperator>: QueryOperator {
         into page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) {
         while true {
-            if try emitSorted(page) == .full || isExhausted { return }
+            if try emitSorted(&work, page) == .full || isExhausted { return }
             try collect(source, &work)
             guard input.isFinished else { return }
             endPass()
         }
     }
 
-    /// Gives out the rows of the last pass.
+    /// Puts the rows of the last pass in order, and gives them out.
+    /// - Returns: `full` also if the step's budget is spent.
     private mutating func emitSorted(
-        _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
+        _ work: inout StepWork, _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> PageControl {
-        while position < sorted.count {
-            position += 1
-            if try sorted[position - 1].lend(page) == .full { return .full }
+        guard sorted.advance(&work) else { return .full }
+        while let row = sorted.takeFirst() {
+            after = row.key
+            if try row.lend(page) == .full { return .full }
         }
-        sorted = []
-        position = 0
         return .more
     }
 
@@ -116,14 +114,12 @@ struct Sort<Input: QueryOperator>: QueryOperator {
         }
     }
 
-    /// Ends a pass: its rows are ready to be given out.
+    /// Ends a pass: its rows are ready to be put in order.
     private mutating func endPass() {
-        guard var rows = pass else { return }
+        guard let rows = pass else { return }
         pass = nil
         let isComplete = rows.cut == nil
-        sorted = rows.takeSorted()
-        position = 0
-        after = sorted.last?.key ?? after
+        sorted = rows.ordered()
         if wanted < .max { wanted -= sorted.count }
         isExhausted = isComplete || wanted == 0
     }

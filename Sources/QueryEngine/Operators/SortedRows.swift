@@ -62,15 +62,8 @@ struct SortedRows: Sendable {
         while bytes > bytesMax, rows.count > 1 { cut = removeLargest().key }
     }
 
-    /// The rows in order; afterwards there are none.
-    mutating func takeSorted() -> [SortedRow] {
-        var sorted: [SortedRow] = []
-        swap(&sorted, &rows)
-        bytes = 0
-        isHeap = false
-        sorted.sort { $0.precedes($1) }
-        return sorted
-    }
+    /// The rows, to be put in order.
+    consuming func ordered() -> OrderedRows { OrderedRows(rows) }
 
     private mutating func makeHeap() {
         if isHeap { return }
@@ -112,4 +105,47 @@ struct SortedRows: Sendable {
             index = largest
         }
     }
+}
+
+/// Rows that are put in order in steps, and then given out.
+struct OrderedRows: Sendable {
+    private var rows: [SortedRow]
+    private var sort: SteppedSort
+    private var position = 0
+
+    init(_ rows: [SortedRow] = []) {
+        self.rows = rows
+        sort = SteppedSort(count: rows.count)
+    }
+
+    /// The rows that have not been given out.
+    var count: Int { rows.count - position }
+
+    /// Continues the sort. Rows can be given out when it is done.
+    /// - Returns: whether it is.
+    mutating func advance(_ work: inout StepWork) -> Bool {
+        let rows = rows
+        return sort.advance(&work.budget) { rows[$0].precedes(rows[$1]) }
+    }
+
+    /// The next row; nil after the last.
+    var first: SortedRow? { count == 0 ? nil : rows[sort.order[position]] }
+
+    /// Moves to the next row.
+    mutating func skipFirst() { position += 1 }
+
+    /// The next row, whose memory is the caller's; nil after the last.
+    mutating func takeFirst() -> SortedRow? {
+        if count == 0 { return nil }
+        var row = SortedRow.none
+        swap(&row, &rows[sort.order[position]])
+        position += 1
+        return row
+    }
+}
+
+extension SortedRow {
+    /// Stands where a row was.
+    fileprivate static let none = SortedRow(
+        key: [], payload: [], pathCount: 0, createMicroseconds: 0, updateMicroseconds: 0)
 }

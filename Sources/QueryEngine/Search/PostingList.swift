@@ -14,6 +14,10 @@ struct PostingList: Sendable {
     private var valueEnds: [Int] = []
     /// The order of the entries, if they were not read in the order of documents.
     private var order: [Int] = []
+    /// While the order is being made.
+    private var sorting: SteppedSort?
+    /// The number of different documents, if there is an order.
+    private var sortedDocuments = 0
 
     var count: Int { documentEnds.count }
 
@@ -29,14 +33,22 @@ struct PostingList: Sendable {
         valueEnds.append(values.count)
     }
 
-    /// Brings entries into the order of documents that were read in another one.
-    mutating func sort() {
-        var order = Array(0..<count)
-        order.sort { left, right in
-            let comparison = compare(position: left, position: right)
-            return comparison != 0 ? comparison < 0 : left < right
+    /// Continues to bring entries into the order of documents that were read in another one.
+    ///
+    /// - Parameter budget: in looks at documents; what was done is taken off.
+    /// - Returns: whether they are in this order.
+    mutating func sort(_ budget: inout Int) -> Bool {
+        var sorting = sorting.take() ?? SteppedSort(count: count)
+        guard sorting.advance(&budget, by: { compare(position: $0, position: $1) < 0 }) else {
+            self.sorting = sorting
+            return false
         }
-        self.order = order
+        order = sorting.order
+        sortedDocuments = order.indices.count {
+            $0 == 0 || compare(position: order[$0 - 1], position: order[$0]) != 0
+        }
+        budget -= count / SteppedSort.comparisonsPerDocument
+        return true
     }
 
     private func place(_ index: Int) -> Int { order.isEmpty ? index : order[index] }
@@ -88,14 +100,7 @@ struct PostingList: Sendable {
     }
 
     /// The number of different documents.
-    var documentCount: Int {
-        if order.isEmpty { return count }
-        var different = 0
-        for index in 0..<count where index == 0 || compare(position: order[index - 1], position: order[index]) != 0 {
-            different += 1
-        }
-        return different
-    }
+    var documentCount: Int { order.isEmpty ? count : sortedDocuments }
 }
 
 /// A range of keys whose entries belong to a leaf.

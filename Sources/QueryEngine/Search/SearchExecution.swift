@@ -84,7 +84,7 @@ package struct SearchExecution: Sendable {
     /// Documents, and comparisons, that count as a row.
     private static let documentsPerRow = 4
     private static let comparisonsPerRow = 8
-    /// Entries of words with the same first letters, and of places: they are sorted at once.
+    /// Entries of words with the same first letters, and of places: they are sorted.
     static let sortedEntriesMax = 65_536
     /// The largest number of best documents that is looked for before documents are read.
     package static let bestMax = 4_096
@@ -222,9 +222,7 @@ package struct SearchExecution: Sendable {
     ) throws(RequestError) {
         while place.leaf < lists.count {
             guard place.range < ranges[place.leaf].count else {
-                if ranges[place.leaf].count > 1 || tree?.leaves[place.leaf].isOfPlaces == true {
-                    lists[place.leaf].sort()
-                }
+                if isSorted(place.leaf), !lists[place.leaf].sort(&work.budget) { return }
                 place = (place.leaf + 1, 0, nil)
                 continue
             }
@@ -237,11 +235,14 @@ package struct SearchExecution: Sendable {
         try prepareMatching(source)
     }
 
+    /// Whether the entries of a leaf are not read in the order of documents.
+    private func isSorted(_ leaf: Int) -> Bool { ranges[leaf].count > 1 || tree?.leaves[leaf].isOfPlaces == true }
+
     /// Reads entries of a range until the step's budget is spent.
     private mutating func read<Source: QuerySource & ~Copyable>(
         _ range: PostingRange, _ source: borrowing Source
     ) throws(RequestError) {
-        let isSorted = ranges[place.leaf].count > 1 || tree?.leaves[place.leaf].isOfPlaces == true
+        let isSorted = isSorted(place.leaf)
         let start = place.key ?? range.lower
         // Where the rest begins if the source has to be waited for, or if the budget is spent.
         var rest = ByteBuffer(capacity: 128)
@@ -261,7 +262,7 @@ package struct SearchExecution: Sendable {
                 continue
             }
             // A word may occur often in a large document.
-            work.budget -= cursor.value.byteCount >> 11
+            work.budget -= cursor.value.byteCount >> 9
             try hold(cursor.key.byteCount - documentStart + cursor.value.byteCount + PostingList.entryBytes)
             if isSorted, lists[place.leaf].count >= Self.sortedEntriesMax { return try refuseToSort() }
             lists[place.leaf].append(

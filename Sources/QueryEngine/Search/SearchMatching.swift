@@ -161,32 +161,42 @@ struct SearchMatching: Sendable {
 
     /// Whether stems stand next to each other in some field of a document that has all of them.
     private mutating func hasPhrase(_ leaves: [Int], _ document: [UInt8]) -> Bool {
-        var starts: [Int: Set<UInt32>] = [:]
+        /// Where the phrase may begin, ascending, by field.
+        var starts: [Int: [UInt32]] = [:]
         for (offset, leaf) in leaves.enumerated() {
-            var places: [Int: Set<UInt32>] = [:]
-            var cost = 0
-            forEachField(of: leaf, document) { field, fieldPlaces in
-                // A place before the phrase's first word could be negative.
-                places[field.field] = Set(fieldPlaces.compactMap { $0 >= offset ? $0 - UInt32(offset) : nil })
-                cost += fieldPlaces.count / 16
+            var left: [Int: [UInt32]] = [:]
+            forEachField(of: leaf, document) { field, places in
+                // A place before the phrase's first word would be negative.
+                let own = places.compactMap { $0 >= offset ? $0 - UInt32(offset) : nil }
+                let common = offset == 0 ? own : Self.common(starts[field.field] ?? [], own)
+                if !common.isEmpty { left[field.field] = common }
             }
-            fuel -= cost
-            if offset > 0 {
-                places = places.filter { starts[$0.key] != nil }
-                for (field, known) in starts { places[field]?.formIntersection(known) }
-            }
-            starts = places.filter { !$0.value.isEmpty }
+            starts = left
             if starts.isEmpty { return false }
         }
         return true
     }
 
-    /// Calls `body` with the fields of a document in which a leaf's words occur, and with their places.
-    private func forEachField(
+    /// The places that two ascending lists have in common.
+    private static func common(_ one: [UInt32], _ other: [UInt32]) -> [UInt32] {
+        var common: [UInt32] = []
+        var next = other.startIndex
+        for place in one {
+            while next < other.endIndex, other[next] < place { next += 1 }
+            if next == other.endIndex { break }
+            if other[next] == place { common.append(place) }
+        }
+        return common
+    }
+
+    /// Calls `body` with the fields of a document in which a leaf's words occur, and with their places, ascending.
+    private mutating func forEachField(
         of leaf: Int, _ document: [UInt8], _ body: (SearchPosting.Field, [UInt32]) -> Void
     ) {
         let document = document.byteSpan
+        var cost = 0
         lists[leaf].forEachEntry(of: document, from: start(leaf, document)) { value, onlyItself in
+            cost += Self.cost(of: value)
             guard var posting = SearchPosting(value) else { return }
             var places: [UInt32] = []
             while let field = posting.next(onlyItself: onlyItself, { places.append($0) }) {
@@ -194,20 +204,27 @@ struct SearchMatching: Sendable {
                 places.removeAll(keepingCapacity: true)
             }
         }
+        fuel -= cost
     }
 
+    /// The fuel that reading an entry takes. A place has a byte at least.
+    private static func cost(of value: RawSpan) -> Int { value.byteCount / 16 }
+
     /// The score of a document that matches.
-    func score(of document: [UInt8]) -> Double {
+    mutating func score(of document: [UInt8]) -> Double {
         var total = 0.0
+        var cost = 0
         for leaf in tree.scored {
             var frequency = 0.0
             let start = start(leaf, document.byteSpan)
             lists[leaf].forEachEntry(of: document.byteSpan, from: start) { value, onlyItself in
+                cost += Self.cost(of: value)
                 guard var posting = SearchPosting(value) else { return }
                 while let field = posting.next(onlyItself: onlyItself) { frequency += score.frequency(field) }
             }
             if frequency > 0 { total += score.score(weight: weights[leaf], frequency: frequency) }
         }
+        fuel -= cost
         return total
     }
 
