@@ -88,6 +88,10 @@ package struct ByteTable: ~Copyable {
         return nil
     }
 
+    /// Adds a key, for a table that is a set.
+    /// - Returns: whether it is new.
+    package mutating func insert(_ key: RawSpan) -> Bool { insert(key, hash: ByteTable.hash(key), value: 0) == nil }
+
     private mutating func add(_ key: RawSpan, hash: UInt64, value: Int, at slot: Int) {
         entries.append(Entry(hash: hash, keyOffset: keys.count, keyCount: key.byteCount, value: value))
         keys.append(key)

@@ -22,7 +22,8 @@ struct Accumulator: Sendable {
     private var hasDouble = false
     private var extreme = Operand.null
     private var elements: [Operand] = []
-    private var seen: Set<ByteKey> = []
+    /// Nil before the first value.
+    private var seen: SeenValues?
 
     init(_ kind: Kind) { self.kind = kind }
 
@@ -105,9 +106,21 @@ struct Accumulator: Sendable {
     }
 
     private mutating func insert(_ value: Operand) throws(ExpressionError) -> Int {
+        let seen = seen ?? SeenValues()
+        self.seen = seen
+        return try seen.insert(value)
+    }
+}
+
+/// Values of which each counts once. Their bytes lie together: as many arrays would take some ten milliseconds at once
+/// to be given back, or to be moved to a larger table.
+private final class SeenValues: @unchecked Sendable {  // Used by its accumulator alone.
+    private var keys = ByteTable(slotCount: 8, keyBytes: 64)
+
+    /// - Returns: the bytes of memory that are held for a new value; 0 for one that was seen.
+    func insert(_ value: Operand) throws(ExpressionError) -> Int {
         var writer = ByteBuffer(capacity: 64)
         try value.appendKey(into: &writer)
-        let key = ByteKey(writer.copyBytes())
-        return seen.insert(key).inserted ? 64 + key.bytes.count : 0
+        return keys.insert(writer.bytes) ? 64 + writer.count : 0
     }
 }

@@ -6,13 +6,13 @@ internal import Expressions
 
 extension [NamedExpression] {
     /// Equal for rows with equal values. Absent and null are different values.
-    fileprivate func key(on row: PipelineRow, _ work: PipelineWork) throws(RequestError) -> ByteKey {
+    fileprivate func key(on row: PipelineRow, _ work: PipelineWork) throws(RequestError) -> ByteBuffer {
         var writer = ByteBuffer(capacity: 64)
         for named in self {
             let value = try work.evaluator.value(of: named.expression, on: row)
             try work.appendKey(value, to: &writer)
         }
-        return ByteKey(writer.copyBytes())
+        return writer
     }
 }
 
@@ -20,7 +20,7 @@ extension [NamedExpression] {
 final class Distinct: PipelineOperator {
     private let input: any PipelineOperator
     private let groups: [NamedExpression]
-    private var seen: Set<ByteKey> = []
+    private var seen = ByteTable()
 
     init(_ input: any PipelineOperator, _ groups: [NamedExpression]) {
         self.input = input
@@ -32,9 +32,8 @@ final class Distinct: PipelineOperator {
             let pulled = try next(input, work)
             guard case .row(let row) = pulled else { return pulled }
             let key = try groups.key(on: row, work)
-            if seen.contains(key) { continue }
-            try work.hold(64 + key.bytes.count, for: "distinct")
-            seen.insert(key)
+            guard seen.insert(key.bytes) else { continue }
+            try work.hold(64 + key.count, for: "distinct")
             return .row(PipelineRow(fields: try groups.values(on: row, work)))
         }
     }
@@ -117,7 +116,7 @@ struct GroupedTotals {
 final class RowAggregate: PipelineOperator {
     private let input: any PipelineOperator
     private let groups: [NamedExpression]
-    private var places: [ByteKey: Int] = [:]
+    private var places = ByteTable()
     private var totals: GroupedTotals
     private var position = 0
     private var hasCollected = false
@@ -148,13 +147,13 @@ final class RowAggregate: PipelineOperator {
     private func collect(_ row: PipelineRow, _ work: PipelineWork) throws(RequestError) {
         let key = try groups.key(on: row, work)
         let place: Int
-        if let known = places[key] {
+        if let known = places.value(of: key.bytes) {
             place = known
         } else {
             place = totals.count
-            let held = totals.add(try groups.values(on: row, work), keyBytes: key.bytes.count)
+            let held = totals.add(try groups.values(on: row, work), keyBytes: key.count)
             try work.hold(held, for: "aggregate")
-            places[key] = place
+            places.set(key.bytes, to: place)
         }
         for (index, accumulator) in totals.accumulators.enumerated() {
             var value = Operand.boolean(true)

@@ -27,7 +27,7 @@ final class RowWrites: PipelineOperator {
     private let namePrefix: String
     /// The writes so far.
     private(set) var writes: WriteList
-    private var written: Set<ByteKey> = []
+    private var written = ByteTable()
     private var writeBytes = 0
     private var hasEnded = false
 
@@ -55,7 +55,7 @@ final class RowWrites: PipelineOperator {
     private func write(_ row: PipelineRow, _ work: PipelineWork) throws(RequestError) {
         let path = try path(of: row)
         let name = namePrefix + String(decoding: path, as: UTF8.self)
-        guard written.insert(ByteKey(path)).inserted else {
+        guard written.insert(path.byteSpan) else {
             if case .delete = change { return }
             throw .invalidArgument("The stage update takes each document once; \"\(name)\" comes again.")
         }
