@@ -3,6 +3,7 @@
 import Basics
 import Calls
 import DocumentModel
+import DocumentStore
 import FirestoreMessages
 import FirestoreService
 import ServiceTestSupport
@@ -161,11 +162,11 @@ struct ServiceTests {
         let denied = harness.call(method, request)
         expectEqual(denied.status, .permissionDenied)
         expect(denied.text.hasPrefix("\(method.name) on projects/p/databases/d"))
-        try expect(
-            harness.store.makeReader().collectionIDs(
-                below: nil, after: nil, limit: 10,
-                at: harness.store.makeReader().readPoint(.latest, in: DatabaseName(Harness.database))
-            ).isEmpty)
+        let reader = harness.store.makeReader()
+        var collections = CollectionIDListing(below: nil, after: nil)
+        _ = try reader.list(
+            &collections, limit: 10, at: reader.readPoint(.latest, in: DatabaseName(Harness.database)))
+        expect(collections.ids.isEmpty)
         let allowed = harness.call(method, request, authorization: "Bearer owner")
         expect(allowed.status != .permissionDenied)
     }

@@ -15,18 +15,25 @@ extension FirestoreService {
             try access?.requireUnrestricted()
             return try self.database(parent.databaseBytes)
         }
+        let after = message.pageToken.isEmpty ? nil : try position(message.pageToken)
+        let listing = CollectionIDListing(below: try parentDocument(message.parent), after: after)
         try withReadPoint(call, try message.consistency.selector(in: store), in: database) { service, point in
-            try service.sendPage(call, message, at: point)
+            try service.sendPage(call, message, listing, at: point)
         }
     }
 
-    private func sendPage(_ call: Call, _ message: ListCollectionIdsRequest, at point: ReadPoint) throws {
-        let after = message.pageToken.isEmpty ? nil : try position(message.pageToken)
+    /// Sends the page when it is found, which may take several steps.
+    private func sendPage(
+        _ call: Call, _ message: ListCollectionIdsRequest, _ listing: CollectionIDListing, at point: ReadPoint
+    ) throws {
         let size = Int(message.pageSize)
         let limit = size == 0 ? limits.collectionIDPageEntries : min(size, limits.collectionIDPageEntries)
         // One more than fits shows whether there is another page.
-        var ids = try reader.collectionIDs(
-            below: try parentDocument(message.parent), after: after, limit: limit + 1, at: point, coldRead)
+        var listing = listing
+        guard try reader.list(&listing, limit: limit + 1, at: point, coldRead) else {
+            return continueLater(call) { try $0.sendPage(call, message, listing, at: point) }
+        }
+        var ids = listing.ids
         var response = ListCollectionIdsResponse()
         if ids.count > limit {
             ids.removeLast(ids.count - limit)

@@ -81,10 +81,14 @@ class Listing {
 /// A page by name.
 private final class NameListing: Listing {
     private let parent: DocumentPath?
-    /// The collection to be listed next; nil if it is to be found.
+    /// The collection that is listed; nil if it is to be found.
     private var collectionID: String?
-    /// Where it continues; nil at its start.
+    /// After which it begins; nil at its start.
     private var documentID: [UInt8]?
+    /// Of the collection; nil before it is begun.
+    private var listing: DocumentListing?
+    /// The search for the next collection, while it is under way.
+    private var search: CollectionIDListing?
     /// The collection that was listed last.
     private var lastCollectionID: String?
 
@@ -105,43 +109,56 @@ private final class NameListing: Listing {
 
     /// Lists collections until the page is complete.
     func findMore() throws(RequestError) {
-        let (before, byteCount) = (page, documents.count)
+        let (before, byteCount, listed) = (page, documents.count, listing)
         do throws(RequestError) {
             if try listNext() { return send() }
         } catch {
             guard error.isPending else { throw error }
-            // The collection is listed again.
-            page = before
+            // The step is made again.
+            (page, listing) = (before, listed)
             documents.truncate(to: byteCount)
             return service.repeatWhenReady(call) { _ in try self.findMore() }
         }
         service.continueLater(call) { _ in try self.findMore() }
     }
 
-    /// Lists one collection. Of most of them a page has documents, so a page has few steps.
+    /// Lists one collection, or a part of it.
     /// - Returns: whether the page is complete.
     private func listNext() throws(RequestError) -> Bool {
-        guard let next = try nextCollectionID() else { return true }
-        try list(next)
-        (collectionID, documentID, lastCollectionID) = (nil, nil, next)
-        return page.nextToken != nil || !message.collectionID.isEmpty
+        guard try findCollection() else { return false }
+        guard let collectionID else { return true }
+        try list(collectionID)
+        if page.nextToken != nil { return true }
+        guard listing?.isFinished == true else { return false }
+        (self.collectionID, documentID, listing, lastCollectionID) = (nil, nil, nil, collectionID)
+        return !message.collectionID.isEmpty
     }
 
-    private func nextCollectionID() throws(RequestError) -> String? {
-        if let collectionID { return collectionID }
-        return try service.reader.collectionIDs(below: parent, after: lastCollectionID, limit: 1, at: point, .pends)
-            .first
+    /// Finds the next collection, unless one is being listed.
+    /// - Returns: false if the search continues in the next step.
+    private func findCollection() throws(RequestError) -> Bool {
+        if collectionID != nil { return true }
+        var search = search ?? CollectionIDListing(below: parent, after: lastCollectionID)
+        guard try service.reader.list(&search, limit: 1, at: point, .pends) else {
+            self.search = search
+            return false
+        }
+        self.search = nil
+        collectionID = search.ids.first
+        return true
     }
 
     private func list(_ collectionID: String) throws(RequestError) {
         let collection = try CollectionPath("\(message.parent)/\(collectionID)")
         let lower = documentID.map { DocumentIDBound(id: $0, isInclusive: false) }
+        var listing =
+            listing
+            ?? DocumentListing(of: collection, ids: DocumentIDRange(lower: lower), showMissing: message.showMissing)
+        defer { self.listing = listing }
         let namePrefix = Array("\(collection)/".utf8)
         let collectionIDBytes = Array(collectionID.utf8)
         let selection = message.mask?.selection
-        try service.reader.listDocuments(
-            in: collection, ids: DocumentIDRange(lower: lower), showMissing: message.showMissing, at: point, .pends
-        ) { (documentID, document) throws(RequestError) in
+        try service.reader.list(&listing, at: point, .pends) { (documentID, document) throws(RequestError) in
             guard page.hasRoom(after: documents.count) else {
                 page.nextToken = .document(collectionID: page.lastCollectionID, documentID: page.lastDocumentID)
                 return .stop

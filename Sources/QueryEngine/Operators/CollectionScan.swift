@@ -14,13 +14,15 @@ package struct CollectionScan: QueryOperator {
     /// The collection's path below `documents`.
     let collection: [UInt8]
     let direction: SortDirection
-    private let ids: DocumentIDRange
+    let ids: DocumentIDRange
     /// The ids as a range of names, for explain.
     private let names: NameRange
     /// The resume token: the ids still to be read; nil once there are none.
     private(set) var remaining: DocumentIDRange?
-    /// The rest of the resume token: the last group of long ids that was begun.
+    /// The rest of the resume token: the last group of long ids that was begun, and where the last one ends that was
+    /// given out. A group is not read again for those after it.
     private var group: LongIDGroup?
+    private var groupsEnd: [UInt8]?
 
     /// - Parameter ids: the ids to read. The bounds come from clients: any UTF-8, reserved ids included.
     package init(_ collection: [UInt8], ids: DocumentIDRange = .all, names: NameRange = .all, direction: SortDirection)
@@ -32,11 +34,11 @@ package struct CollectionScan: QueryOperator {
         remaining = ids
     }
 
-    var isFinished: Bool { remaining == nil }
+    package var isFinished: Bool { remaining == nil }
 
     mutating func restart() {
         remaining = ids
-        group = nil
+        (group, groupsEnd) = (nil, nil)
     }
 
     /// Removes the ids through `id`, in the direction of the scan, from what is still to be read.
@@ -94,13 +96,26 @@ package struct CollectionScan: QueryOperator {
         return passed
     }
 
+    /// Where the keys to be read begin and end.
+    private func bounds(_ keys: CollectionKeys) -> (lower: [UInt8], upper: [UInt8]) {
+        guard let groupsEnd else { return (keys.lower, keys.upper) }
+        switch direction {
+        case .ascending:
+            return (keys.lower.byteSpan.compareBytes(groupsEnd.byteSpan) < 0 ? groupsEnd : keys.lower, keys.upper)
+        case .descending:
+            return (keys.lower, groupsEnd.byteSpan.compareBytes(keys.upper.byteSpan) < 0 ? groupsEnd : keys.upper)
+        }
+    }
+
     /// - Parameter path: gets the path of the last row that was given out.
     /// - Returns: whether all rows were given out; if not the page is full, or the budget spent.
     private mutating func scan<Source: QuerySource & ~Copyable>(
         _ keys: CollectionKeys, ids: DocumentIDRange, in source: borrowing Source, work: inout StepWork,
         _ path: inout ScanPath, _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Bool {
-        var cursor = try source.cursor(from: keys.lower.byteSpan, to: keys.upper.byteSpan, direction)
+        let (lower, upper) = bounds(keys)
+        if lower.byteSpan.compareBytes(upper.byteSpan) >= 0 { return true }
+        var cursor = try source.cursor(from: lower.byteSpan, to: upper.byteSpan, direction)
         var deletions = work.deletionsMax
         while true {
             guard try cursor.next(passing: &deletions) else {
@@ -119,6 +134,7 @@ package struct CollectionScan: QueryOperator {
                 self.group = nil
                 defer { self.group = group }
                 guard try group.next(of: ids, from: source, &work, &path, into: page) else { return false }
+                if group.isFinished { groupsEnd = group.end }
                 try cursor.seek(to: group.end.byteSpan)
                 continue
             }
@@ -239,6 +255,9 @@ private struct LongIDGroup: Sendable {
         self.direction = direction
         position = prefix
     }
+
+    /// Whether all ids were given out.
+    var isFinished: Bool { position == nil && bound == nil && givenCount == selected.count }
 
     /// Where the group ends in the direction of the scan.
     var end: [UInt8] { direction == .descending ? prefix : DocumentKey.endOfGroup(prefix) }

@@ -109,7 +109,7 @@ package struct StepWork: Sendable {
     }
 
     /// Deleted entries that the step may pass one after the other. When it has, it has done its work.
-    var deletionsMax: Int {
+    package var deletionsMax: Int {
         let (count, isMore) = max(budget, 1).multipliedReportingOverflow(by: Self.deletionsPerDocument)
         return isMore ? .max : count
     }

@@ -24,10 +24,11 @@ struct SubtreeScan: QueryOperator {
     private let scope: QueryScope
     private let names: NameRange
     // The resume token: the collections begun, innermost last; the first collection not begun yet, once it is known;
-    // and where to look for that, nil when no collection is left.
+    // where to look for that, nil when no collection is left; and the key at which this look was paused.
     private var begun: [CollectionScan] = []
     private var upcoming: [UInt8]?
     private var searchPosition: [UInt8]?
+    private var searchKey: [UInt8]?
     /// What the keys of the list of a group's collections begin with; nil before the first search.
     private var group: [UInt8]?
 
@@ -47,7 +48,7 @@ struct SubtreeScan: QueryOperator {
     mutating func restart() {
         begun = []
         upcoming = nil
-        searchPosition = nil
+        (searchPosition, searchKey) = (nil, nil)
         switch scope {
         case .collection: preconditionFailure("one collection is read by a CollectionScan")
         case .children(let parent): restartChildren(of: parent)
@@ -103,7 +104,7 @@ struct SubtreeScan: QueryOperator {
         into page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) {
         while true {
-            if try findUpcoming(source), !work.spend(byteCount: 0) { return }
+            if try !findUpcoming(source, &work) { return }
             guard let current = begun.last else {
                 guard let collection = upcoming else { return }
                 begin(collection)
@@ -132,47 +133,59 @@ struct SubtreeScan: QueryOperator {
         return begun[innermost].isFinished
     }
 
-    /// Finds the next collection to begin, unless it is known or there is none.
-    /// - Returns: whether there was one to be found, which takes as long as to look at a document.
+    /// Finds the next collection to begin, unless it is known or there is none. That takes as long as to look at a
+    /// document, or at many deleted ones.
+    /// - Returns: whether the step may continue.
     private mutating func findUpcoming<Source: QuerySource & ~Copyable>(
-        _ source: borrowing Source
+        _ source: borrowing Source, _ work: inout StepWork
     ) throws(RequestError) -> Bool {
-        guard upcoming == nil, let position = searchPosition else { return false }
-        searchPosition = nil
-        let found: [UInt8]?
+        guard upcoming == nil, var position = searchPosition else { return true }
+        var deletions = work.deletionsMax
+        let next: NextCollection
         switch scope {
-        case .collection: return false
-        case .children(let parent): found = try SubtreeScan.nextChild(source, of: parent, after: position)
+        case .collection: return true
+        case .children(let parent):
+            next = try SubtreeScan.nextChild(source, of: parent, after: &position, from: searchKey, passing: &deletions)
         case .descendants(let parent, let collectionID):
             if group == nil, let collectionID {
                 group = GroupKey.prefix(ofGroup: collectionID.byteSpan, database: source.database)
             }
-            found = try source.nextCollectionOfQuery(
-                after: position, below: parent, collectionID: collectionID, group: group)
+            next = try source.nextCollectionOfQuery(
+                after: position, below: parent, collectionID: collectionID, group: group, from: searchKey,
+                passing: &deletions)
         }
-        // Beyond the upper bound nothing can follow: every document of a collection comes after the collection's path.
-        guard let found, names.upper.map({ $0.position.compare(path: found.byteSpan) < 0 }) ?? true else {
+        if case .paused(let key) = next {
+            (searchPosition, searchKey) = (position, key)
+            work.budget = 0
             return false
         }
+        (searchPosition, searchKey) = (nil, nil)
+        // Beyond the upper bound nothing can follow: every document of a collection comes after the collection's path.
+        guard case .found(let found) = next, names.upper.map({ $0.position.compare(path: found.byteSpan) < 0 }) ?? true
+        else { return true }
         upcoming = found
-        return true
+        return work.spend(byteCount: 0)
     }
 
     /// The next collection directly below `parent` that has documents.
     ///
-    /// - Parameter position: the child collection begun last, or `parent` itself.
+    /// - Parameters:
+    ///   - position: the child collection begun last, or `parent` itself. Set to where a search begins that is paused.
+    ///   - key: where the search from this position was paused.
     private static func nextChild<Source: QuerySource & ~Copyable>(
-        _ source: borrowing Source, of parent: [UInt8], after position: [UInt8]
-    ) throws(RequestError) -> [UInt8]? {
-        var position = position
+        _ source: borrowing Source, of parent: [UInt8], after position: inout [UInt8], from key: [UInt8]?,
+        passing deletions: inout Int
+    ) throws(RequestError) -> NextCollection {
+        var key = key
         while true {
-            let found = try source.nextCollectionOfQuery(
-                after: position, skippingBelow: position != parent, below: parent, collectionID: nil)
-            guard let found else { return nil }
+            let next = try source.nextCollectionOfQuery(
+                after: position, skippingBelow: position != parent, below: parent, collectionID: nil, from: key,
+                passing: &deletions)
+            guard case .found(let found) = next else { return next }
             let (id, isLast) = RelativePath.nextSegment(of: found.byteSpan, below: parent.byteSpan)
-            if isLast { return found }
+            if isLast { return next }
             // The child itself has no documents.
-            position = RelativePath.child(id, of: parent)
+            (position, key) = (RelativePath.child(id, of: parent), nil)
         }
     }
 

@@ -65,14 +65,33 @@ extension QuerySource where Self: ~Copyable {
     ) throws(RequestError) -> Int {
         var scan = CollectionScan(collection, ids: ids, direction: direction)
         var work = StepWork(budget: .max)
+        _ = try go(on: &scan, &work, body)
+        return work.documents
+    }
+
+    /// Continues a scan until `body` returns `full` or the step's budget is spent, and notes what it has passed.
+    ///
+    /// - Parameter end: the last id of an ascending scan to read now; nil reads all.
+    /// - Returns: whether all of these were read.
+    package borrowing func go(
+        on scan: inout CollectionScan, through end: [UInt8]? = nil, _ work: inout StepWork,
+        _ body: (borrowing QueryRow) throws(RequestError) -> PageControl
+    ) throws(RequestError) -> Bool {
+        var isComplete = false
         do throws(RequestError) {
-            try scan.next(from: self, &work, into: body)
+            if let end {
+                isComplete = try scan.next(through: end, from: self, &work, into: body)
+                if isComplete { scan.skip(through: end) }
+            } else {
+                try scan.next(from: self, &work, into: body)
+                isComplete = scan.isFinished
+            }
         } catch {
             // What was read before the failure counts as read; the whole range contains it.
-            if notesReads { try noteRead(of: collection, ids) }
+            if notesReads { try noteRead(of: scan.collection, scan.ids) }
             throw error
         }
-        if notesReads, let passed = scan.passed { try noteRead(of: collection, passed) }
-        return work.documents
+        if notesReads, let passed = scan.passed { try noteRead(of: scan.collection, passed) }
+        return isComplete
     }
 }

@@ -14,6 +14,15 @@ package import Basics
 internal import DocumentModel
 internal import StoreFormat
 
+/// What a search for the next collection has come to.
+package enum NextCollection: Sendable {
+    /// With this path.
+    case found([UInt8])
+    case nothing
+    /// The search has passed as many deleted documents as it may at once, and continues at this key.
+    case paused(at: [UInt8])
+}
+
 extension QuerySource where Self: ~Copyable {
     /// The first collection in path order that lies after a position and below a path. If an id is asked for, it may
     /// be empty.
@@ -25,15 +34,22 @@ extension QuerySource where Self: ~Copyable {
     ///   - skipsBelow: the result does not lie below `position` either.
     ///   - parent: a document or collection path; empty means the whole database.
     ///   - collectionID: the last segment that the result must have; nil takes any.
+    ///   - key: where the same search was paused.
+    ///   - deletions: deleted documents that may be passed, at least 1. Those of a list of collections do not count.
     package borrowing func nextCollection(
-        after position: [UInt8], skippingBelow skipsBelow: Bool = false, below parent: [UInt8], collectionID: [UInt8]?
-    ) throws(RequestError) -> [UInt8]? {
+        after position: [UInt8], skippingBelow skipsBelow: Bool = false, below parent: [UInt8], collectionID: [UInt8]?,
+        from key: [UInt8]? = nil, passing deletions: inout Int
+    ) throws(RequestError) -> NextCollection {
         let search = CollectionSearch(
             position: position, skipsBelow: skipsBelow, parent: parent, collectionID: collectionID, database: database)
-        let found = try search.first(in: self)
+        let outcome = try search.first(in: self, from: key, passing: &deletions)
         // A document that appears in the range searched could change the result.
-        if notesReads { try noteRead(search, until: found) }
-        return found?.path
+        switch outcome {
+        case .found(let found): if notesReads { try noteRead(search, until: found) }
+        case .nothing: if notesReads { try noteRead(search) }
+        case .paused: break
+        }
+        return outcome.next
     }
 
     /// The same within a query, whose scope is noted as a whole.
@@ -41,12 +57,12 @@ extension QuerySource where Self: ~Copyable {
     /// - Parameter group: what the keys of the list of `collectionID` begin with; nil if it is not known yet.
     borrowing func nextCollectionOfQuery(
         after position: [UInt8], skippingBelow skipsBelow: Bool = false, below parent: [UInt8], collectionID: [UInt8]?,
-        group: [UInt8]? = nil
-    ) throws(RequestError) -> [UInt8]? {
+        group: [UInt8]? = nil, from key: [UInt8]?, passing deletions: inout Int
+    ) throws(RequestError) -> NextCollection {
         let search = CollectionSearch(
             position: position, skipsBelow: skipsBelow, parent: parent, collectionID: collectionID, group: group,
             database: database)
-        return try search.first(in: self)?.path
+        return try search.first(in: self, from: key, passing: &deletions).next
     }
 }
 
@@ -57,6 +73,21 @@ struct CollectionSearch {
         var path: [UInt8]
         /// The first key that was not looked at.
         var end: [UInt8]
+    }
+
+    enum Outcome {
+        case found(Found)
+        case nothing
+        /// See ``NextCollection/paused(at:)``.
+        case paused(at: [UInt8])
+
+        fileprivate var next: NextCollection {
+            switch self {
+            case .found(let found): .found(found.path)
+            case .nothing: .nothing
+            case .paused(let key): .paused(at: key)
+            }
+        }
     }
 
     private let position: [UInt8]
@@ -103,8 +134,13 @@ struct CollectionSearch {
         path.count { $0 == RelativePath.slash } % 2 == 0
     }
 
-    package func first<Source: QuerySource & ~Copyable>(in source: borrowing Source) throws(RequestError) -> Found? {
-        collectionID != nil && source.hasCatalogue ? try firstInCatalogue(source) : try firstByDocuments(source)
+    func first<Source: QuerySource & ~Copyable>(
+        in source: borrowing Source, from key: [UInt8]?, passing deletions: inout Int
+    ) throws(RequestError) -> Outcome {
+        if collectionID == nil || !source.hasCatalogue {
+            return try firstByDocuments(source, from: key ?? lower, passing: &deletions)
+        }
+        return try firstInCatalogue(source).map { .found($0) } ?? .nothing
     }
 
     /// The part of the key space that was searched.
@@ -222,19 +258,19 @@ struct CollectionSearch {
     // MARK: Documents
 
     private func firstByDocuments<Source: QuerySource & ~Copyable>(
-        _ source: borrowing Source
-    ) throws(RequestError) -> Found? {
-        if lower.byteSpan.compareBytes(upper.byteSpan) >= 0 { return nil }
+        _ source: borrowing Source, from lower: [UInt8], passing deletions: inout Int
+    ) throws(RequestError) -> Outcome {
+        if lower.byteSpan.compareBytes(upper.byteSpan) >= 0 { return .nothing }
         var path = ByteBuffer(capacity: 256)
         var next = ByteBuffer(capacity: KeyLayout.keyBytesMax + 8)
         var cursor = try source.cursor(from: lower.byteSpan, to: upper.byteSpan, .ascending)
-        while try cursor.next() {
+        while try cursor.next(passing: &deletions) {
             guard let parts = DocumentKey.parts(of: cursor.key) else { throw .damagedDocument }
             if DocumentKey.isCutCollection(byteCount: parts.collectionByteCount) {
                 let plain = KeyLayout.pathOffset + KeyLayout.plainBytesMax
                 let group = [UInt8](copying: cursor.key.extracting(0..<plain))
                 let end = DocumentKey.endOfGroup(group)
-                if let found = try firstOfGroup(group, end: end, source) { return Found(path: found, end: end) }
+                if let found = try firstOfGroup(group, end: end, source) { return .found(Found(path: found, end: end)) }
                 try cursor.seek(to: end.byteSpan)
                 continue
             }
@@ -243,14 +279,15 @@ struct CollectionSearch {
                 of: cursor.key, collectionByteCount: parts.collectionByteCount, to: &path)
             if accepts(path.bytes) {
                 let end = [UInt8](copying: cursor.key.extracting(0..<parts.collectionByteCount))
-                return Found(path: path.copyBytes(), end: end)
+                return .found(Found(path: path.copyBytes(), end: end))
             }
             next.reset()
             next.append(cursor.key.extracting(0..<parts.collectionByteCount))
             next.append(byte: KeyLayout.documentMarker + 1)
             try cursor.seek(to: next.bytes)
         }
-        return nil
+        // The smallest key after the deleted document.
+        return deletions > 0 ? .nothing : .paused(at: [UInt8](copying: cursor.key) + [0])
     }
 
     /// The first collection of a group that the search accepts.

@@ -1,5 +1,6 @@
 // Scans, searches and listings agree with plain sorted lists, for names of every kind and length.
 
+import Basics
 import DocumentModel
 import Storage
 import StoreFormat
@@ -251,6 +252,42 @@ struct ScanTests {
                 return listed.count < limit ? .more : .stop
             }
             expectEqual(listed, everything.filter { isIn($0, range) }.prefix(limit).map { Array($0.utf8) })
+        }
+        try harness.finish()
+    }
+
+    @Test(arguments: [false, true])
+    func `A step of a listing passes few deleted documents`(isCheckpointed: Bool) async throws {
+        let harness = try StoreHarness()
+        let deleted = (100..<400).map { "b/\($0)" } + (100..<400).map { "a/x/c/\($0)" }
+        let left = ["a/x/c/500", "b/500", "d/1"]
+        try await harness.commit((deleted + left).map { .set($0, fields(1)) })
+        if isCheckpointed { try harness.store.checkpoint() }
+        try await harness.commit(deleted.map { .delete($0) })
+        if isCheckpointed { try harness.store.checkpoint() }
+        let reader = harness.store.makeReader()
+        let point = try reader.readPoint(.latest, in: harness.database)
+
+        var collections = CollectionIDListing(below: nil, after: nil)
+        var steps = 1
+        while try !reader.list(&collections, limit: 10, at: point, documentsMax: 5) { steps += 1 }
+        expectEqual(collections.ids, ["a", "b", "d"])
+        expect(steps >= 20, "\(steps) steps")
+
+        // Documents that were deleted, and places of documents below which others were.
+        for (collection, listed) in [("b", ["500"]), ("a", ["x"])] {
+            let path = try CollectionPath("\(harness.database.documentsRoot)/\(collection)")
+            var listing = DocumentListing(of: path, showMissing: true)
+            var (ids, steps): ([String], Int) = ([], 0)
+            while !listing.isFinished {
+                try reader.list(&listing, at: point, documentsMax: 5) { (id, _) throws(RequestError) in
+                    ids.append(String(repairingUTF8: id))
+                    return .more
+                }
+                steps += 1
+            }
+            expectEqual(ids, listed)
+            expect(steps >= 10, "\(collection): \(steps) steps")
         }
         try harness.finish()
     }

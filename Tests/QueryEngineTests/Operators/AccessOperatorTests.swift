@@ -158,6 +158,37 @@ struct AccessOperatorTests {
         try expectEqual(rows(of: rest, over: source, paging).paths, Array(paths.dropFirst(2)))
     }
 
+    @Test(arguments: Paging.all, [SortDirection.ascending, .descending])
+    func `CollectionScan reads each group of long ids once`(paging: Paging, direction: SortDirection) throws {
+        let documents = ["p", "q", "r"].flatMap { letter in
+            (10..<30).map { TestDocument(path: "c/\(String(repeating: letter, count: 230))\($0)", fields: ["n": 1]) }
+        }
+        let scan = CollectionScan(Array("c".utf8), direction: direction)
+        let given = try rows(of: scan, over: try MemorySource(documents), paging, pagesMax: 1_000)
+        expectEqual(given.paths, (direction == .ascending ? documents : documents.reversed()).map(\.path))
+    }
+
+    @Test(arguments: [QueryScope.descendants(parent: [], collectionID: nil), .children(parent: [])])
+    func `A step that looks for collections passes few deleted documents`(scope: QueryScope) throws {
+        let left = ["a/1", "c/1", "e/1"].map { TestDocument(path: $0, fields: ["n": 1]) }
+        let deleted = ["b", "d", "f"].flatMap { id in
+            (100..<200).map { TestDocument(path: "\(id)/\($0)", fields: ["n": 1]) }
+        }
+        let source = try MemorySource(left, deleted: deleted)
+        var scan = SubtreeScan(scope, names: .all)
+        var (paths, steps): ([String], Int) = ([], 0)
+        while !scan.isFinished {
+            var work = StepWork(budget: 5)
+            try scan.next(from: source, &work) { (row) throws(RequestError) in
+                paths.append(String(repairingUTF8: row.path))
+                return .more
+            }
+            steps += 1
+        }
+        expectEqual(paths, left.map(\.path))
+        expect(steps >= 15, "\(steps) steps")
+    }
+
     @Test(arguments: Paging.all)
     func `PointLookup reads the documents that exist, and nothing else`(paging: Paging) throws {
         let paths = ["c/d005", "c/none", "c/d002"]
