@@ -69,6 +69,7 @@ extension WriteList {
         if kind != .update, mask != nil {
             throw .invalidArgument("a \(kind) must not specify a document mask.")
         }
+        if kind == .verify, precondition == nil { throw .invalidArgument("a verify must contain a precondition") }
         if let mask, mask.paths.contains(where: \.isDocumentName) {
             throw .invalidArgument("An update mask cannot contain __name__.")
         }

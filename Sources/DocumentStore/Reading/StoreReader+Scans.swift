@@ -47,7 +47,7 @@ extension StoreReader {
             guard try listing.missing?.find(source, work) ?? true else { return }
             var missing = listing.missing
             defer { listing.missing = missing }
-            let isComplete = try source.go(on: &listing.scan, through: missing?.upcoming, &work) {
+            let isComplete = try source.resume(&listing.scan, through: missing?.upcoming, &work) {
                 (row) throws(RequestError) in
                 let id = row.path.extracting(idOffset..<row.path.byteCount)
                 if source.locksDocuments { locked.append([UInt8](copying: row.path)) }

@@ -65,7 +65,7 @@ extension QuerySource where Self: ~Copyable {
     ) throws(RequestError) -> Int {
         var scan = CollectionScan(collection, ids: ids, direction: direction)
         var work = StepWork(budget: .max)
-        _ = try go(on: &scan, &work, body)
+        _ = try resume(&scan, &work, body)
         return work.documents
     }
 
@@ -73,8 +73,8 @@ extension QuerySource where Self: ~Copyable {
     ///
     /// - Parameter end: the last id of an ascending scan to read now; nil reads all.
     /// - Returns: whether all of these were read.
-    package borrowing func go(
-        on scan: inout CollectionScan, through end: [UInt8]? = nil, _ work: inout StepWork,
+    package borrowing func resume(
+        _ scan: inout CollectionScan, through end: [UInt8]? = nil, _ work: inout StepWork,
         _ body: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Bool {
         var isComplete = false
