@@ -65,9 +65,10 @@ struct TextTests {
     @Test
     func `In a query + is a space; malformed escapes and text that is not UTF-8 are refused`() {
         expectEqual(PercentEncoding.decoded("a+b%2B", plusIsSpace: true), "a b+")
-        for wrong in ["%", "%2", "%2g", "a%", "%+1", "%C3", "%FF"] {
+        for wrong in ["%", "%2", "%2g", "a%", "a%4", "%+1", "%C3", "%FF"] {
             expectNil(PercentEncoding.decoded(wrong), "\(wrong)")
         }
+        expectEqual(PercentEncoding.decoded("xx%41%42yé+".dropFirst(2), plusIsSpace: true), "AByé ")
     }
 
     @Test

@@ -156,6 +156,8 @@ struct WriteListTests {
             transform(&writer)
         }
         expectEqual(Self.error(of: both)?.message, "a transform must not specify a update transform.")
+        let verify = Self.wire { $0.appendField(5, string: Self.prefix + "users/a") }
+        expectEqual(Self.error(of: verify)?.message, "a verify must contain a precondition")
         let legal = Self.wire { writer in
             Self.document(name)(&writer)
             mask(&writer)

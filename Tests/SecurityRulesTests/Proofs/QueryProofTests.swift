@@ -26,15 +26,28 @@ struct QueryProofTests {
         // Zero has three spellings, so each alternative has 243 cases.
         let zeros = try #require(try query("a == 0 and b == 0 and c == 0 and d == 0 and e == 0").filter)
         let numbers = Array(repeating: "1", count: 100).joined(separator: ", ")
-        let ruleset = try Ruleset(rules("[\(numbers)].size() == 100"))
+        let reads = ["a", "b", "c", "d", "e"].map { "resource.data.\($0) == 0" }.joined(separator: " && ")
+        let ruleset = try Ruleset(rules("\(reads) && [\(numbers)].size() == 100"))
         func verdict(_ alternatives: Int) -> Verdict {
             var query = StructuredQuery(from: [CollectionSelector(collectionID: "a")])
             query.filter = .or(Array(repeating: zeros, count: alternatives))
             return ruleset.judge(request(.list, path: ["a"], query: query))
         }
-        expect(verdict(2).isAllowed)
+        expect(verdict(1).isAllowed)
         expect(!verdict(20).isAllowed)
         expect(verdict(20).work < 2 * RulesLimits.proofWork)
+    }
+
+    /// Each zero has three spellings.
+    @Test(arguments: [("true", 1), ("resource.data.f7 == 0", 3), ("resource.data.f2 == resource.data.f1", 9)])
+    func `Spellings of numbers that no rule reads make no cases`(condition: String, cases: Int) throws {
+        let filter = (0..<40).map { "f\($0) == 0" }.joined(separator: " and ")
+        let ruleset = try Ruleset(rules(condition))
+        let texts = "f1 == \"a\" and f2 == \"a\" and f7 == \"a\""
+        let one = ruleset.judge(request(.list, path: ["a"], query: try query(texts)))
+        let verdict = ruleset.judge(request(.list, path: ["a"], query: try query(filter)))
+        expect(verdict.isAllowed)
+        expectEqual(verdict.work / one.work, cases)
     }
 
     private func isAllowed(_ filter: String, _ condition: String) throws -> Bool {
