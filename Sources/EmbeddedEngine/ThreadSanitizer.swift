@@ -1,0 +1,5 @@
+#if THREAD_SANITIZER
+    internal import Basics
+
+    typealias Mutex<State: ~Copyable> = SanitizedMutex<State>
+#endif
