@@ -84,7 +84,7 @@ package struct SearchExecution: Sendable {
     /// Documents, and comparisons, that count as a row.
     private static let documentsPerRow = 4
     private static let comparisonsPerRow = 8
-    /// Entries of words with the same first letters, and of places: they are sorted.
+    /// The most entries that are sorted: those of words with the same first letters, and of places.
     static let sortedEntriesMax = 65_536
     /// The largest number of best documents that is looked for before documents are read.
     package static let bestMax = 4_096

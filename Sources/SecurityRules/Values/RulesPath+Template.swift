@@ -19,10 +19,10 @@ extension RulesPath {
         if parts.count > 1, parts[0].isEmpty { parts.removeFirst() }
         var segments: [Segment] = []
         segments.reserveCapacity(parts.count)
-        var names: Set<[UInt8]> = []
+        var names: Set<String> = []
         for part in parts {
             let segment = try segment(part.trimmingWhiteSpace, of: template)
-            if let name = segment.name, !names.insert(Array(name.utf8)).inserted {
+            if let name = segment.name, !names.insert(name).inserted {
                 throw .failed("Variable \(name.prefix(100)) already exists in the PathTemplate.")
             }
             segments.append(segment)

@@ -64,35 +64,28 @@ final class RulesPath: LanguageValue {
     }
 
     /// The values of all segments; nil if a wildcard has none.
-    var values: [String]? {
-        var values: [String] = []
-        for segment in segments {
-            switch segment {
-            case .literal(let text), .capture(_, let text?): values.append(text)
-            case .glob(_, let texts?): values += texts
-            default: return nil
-            }
-        }
-        return values
-    }
+    var values: [String]? { try? boundValues() }
 
     /// The values of all segments; throws for a wildcard without one.
     func boundValues() throws(ExpressionError) -> [String] {
-        if let values { return values }
-        for segment in segments {
-            if case .capture(let name, nil) = segment { throw .unbound(name) }
-            if case .glob(let name, nil) = segment { throw .unbound(name) }
-        }
-        return []
+        var values: [String] = []
+        values.reserveCapacity(segments.count)
+        try forEachValue { values.append($0) }
+        return values
     }
 
     /// One segment for each value; throws for a wildcard without a value. Those of a `**` have no name any more.
     func boundSegments() throws(ExpressionError) -> [Segment] {
-        _ = try boundValues()
-        return segments.flatMap { segment in
-            if case .glob(_, let values?) = segment { return values.map(Segment.literal) }
-            return [segment]
+        var bound: [Segment] = []
+        bound.reserveCapacity(segments.count)
+        for segment in segments {
+            switch segment {
+            case .literal, .capture(_, .some): bound.append(segment)
+            case .glob(_, let texts?): bound += texts.map(Segment.literal)
+            case .capture(let name, nil), .glob(let name, nil): throw .unbound(name)
+            }
         }
+        return bound
     }
 
     /// Calls a closure with the value of each segment, in order; throws for a wildcard without one.

@@ -52,8 +52,7 @@ struct CSVColumns {
                 continue
             }
             guard let path = Self.path(cell.text) else {
-                let name = JSONText.quoted(String(cell.text.prefix(40)))
-                throw CommandFailure("column \(number + 1): \(name) is not the name of a field")
+                throw CommandFailure("column \(number + 1): \(cell.beginning) is not the name of a field")
             }
             guard seen.insert(path).inserted else { throw CommandFailure("two columns have the name \(cell.text)") }
             columns.append(Column(name: cell.text, isDocumentName: path.isDocumentName, type: .string))

@@ -31,7 +31,7 @@ enum CSVType: String, CaseIterable {
         if !cell.isQuoted, cell.text == Self.null { return ("null", nil) }
         if cell.text.isEmpty { return (self == .string && cell.isQuoted ? "\"\"" : nil, nil) }
         if let text = value(cell.text) { return (text, nil) }
-        return (nil, "\(JSONText.quoted(String(cell.text.prefix(40)))) is not \(noun)")
+        return (nil, "\(cell.beginning) is not \(noun)")
     }
 
     private func value(_ text: String) -> String? {
@@ -118,4 +118,9 @@ struct CSVInference {
     }
 
     var type: CSVType { count == 0 ? .string : candidates.first ?? .string }
+}
+
+extension CSVReader.Cell {
+    /// The beginning of the text, in quotation marks, for errors.
+    var beginning: String { JSONText.quoted(String(text.prefix(40))) }
 }
