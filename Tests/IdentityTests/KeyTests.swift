@@ -85,7 +85,7 @@ import Testing
     func `What is not a set of keys is refused`() {
         let weak = TestIssuer.certificatePEM(TestKey(.rsa(bits: 1024)))
         let publicPEM = String(decoding: TestKeys.rsa.publicPEM, as: UTF8.self)
-        let cases = [
+        let cases: [(String, String)] = [
             ("", "PEM"), ("{}", "no key"), (#"{"keys":[]}"#, "no key"), (#"{"keys":{}}"#, "not an array"),
             (#"{"keys":[1]}"#, "not an object"), (#"{"keys":[{"kid":"a"}]}"#, "kty"), ("{", "not valid JSON"),
             (#"{"keys":[],"keys":[]}"#, "not valid JSON"), (#"{"a":"b"}"#, "neither a key set"),

@@ -194,11 +194,15 @@ extension WireCursor {
         if end &- at < 6 { return nil }
         let head = unsafe base.loadUnaligned(fromByteOffset: at, as: UInt32.self).littleEndian
         let (keyStart, length, keyCount): (Int, Int, Int)
-        if head & 0x00ff_80ff == UInt32(entryTag) | UInt32(ValueWireTag.entryKey) << 16 {
-            (keyStart, length) = (at &+ 4, Int(head >> 8 & 0x7f) &+ 2)
+        let tag = UInt32(entryTag)
+        let keyTag = UInt32(ValueWireTag.entryKey)
+        let lowLength = head >> 8 & 0x7f
+        if head & 0x00ff_80ff == tag | keyTag << 16 {
+            (keyStart, length) = (at &+ 4, Int(lowLength) &+ 2)
             keyCount = Int(head >> 24)
-        } else if head & 0xff80_80ff == UInt32(entryTag) | 0x8000 | UInt32(ValueWireTag.entryKey) << 24 {
-            (keyStart, length) = (at &+ 5, Int(head >> 8 & 0x7f | head >> 9 & 0x3f80) &+ 3)
+        } else if head & 0xff80_80ff == tag | 0x8000 | keyTag << 24 {
+            let highLength = head >> 9 & 0x3f80
+            (keyStart, length) = (at &+ 5, Int(lowLength | highLength) &+ 3)
             keyCount = Int(unsafe base.load(fromByteOffset: at &+ 4, as: UInt8.self))
         } else {
             return nil

@@ -104,16 +104,24 @@ struct CommitDraft: ~Copyable {
         noteDerived()
     }
 
+    /// Lends the indexes without a branch around it, for which the compiler takes seconds.
     private func noteDerived() {
-        let (notesHash, notesSpaces) = (derived.isWanted, derivedSpaces.isWanted)
-        let isComparable = (notesHash || notesSpaces) && applier.indexes.derivesAll
-        if notesHash, isComparable { derived.note(version.microseconds, mutations.contentHash) }
-        if notesSpaces, isComparable {
-            derivedSpaces.note(version.microseconds, mutations)
-        } else if notesSpaces {
-            derivedSpaces.skip(version.microseconds)
-        }
+        CommitDraft.note(mutations, version, by: applier.indexes, derived, derivedSpaces)
         onDerived?(version, mutations.contentHash)
+    }
+
+    private static func note(
+        _ mutations: borrowing MutationBatch, _ version: CommitVersion, by indexes: borrowing IndexMaintenance,
+        _ hashes: DerivedHashes, _ spaces: DerivedSpaces
+    ) {
+        let (notesHash, notesSpaces) = (hashes.isWanted, spaces.isWanted)
+        let isComparable = (notesHash || notesSpaces) && indexes.derivesAll
+        if notesHash, isComparable { hashes.note(version.microseconds, mutations.contentHash) }
+        if notesSpaces, isComparable {
+            spaces.note(version.microseconds, mutations)
+        } else if notesSpaces {
+            spaces.skip(version.microseconds)
+        }
     }
 
     /// Hands the changes of what was staged to the feed. Call it before the group is committed.

@@ -62,11 +62,18 @@ package struct AggregationExecution: ~Copyable, Sendable {
     package var operatorLines: [OperatorLine] { operatorTree.lines() }
 
     private var operatorTree: PlanTree {
+        // One call without a branch: the compiler takes seconds to follow the lifetime of the execution over branches.
+        Self.totals(
+            aggregate.line, over: execution.operatorTree, of: plan.matcher.scope, count: catalogueCount, figures)
+    }
+
+    private static func totals(
+        _ line: String, over query: PlanTree, of scope: QueryScope, count: Int?, _ figures: OperatorFigures?
+    ) -> PlanTree {
         var total = figures
         total?.rows = 1
-        let counted = PlanTree(line: "CatalogueCount \(plan.matcher.scope)", figures: total)
-        let input = catalogueCount == nil ? execution.operatorTree : counted
-        return PlanTree(line: aggregate.line, inputs: [input], figures: total)
+        let counted = PlanTree(line: "CatalogueCount \(scope)", figures: total)
+        return PlanTree(line: line, inputs: [count == nil ? query : counted], figures: total)
     }
 
     /// Plans the query, unless that is done.

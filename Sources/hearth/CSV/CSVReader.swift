@@ -1,5 +1,7 @@
 // Records of CSV (RFC 4180): cells between commas, records between line ends, quotes around cells that have either.
 
+import Basics
+
 /// Why a record cannot be read or stored.
 struct CSVProblem: Error, CustomStringConvertible {
     /// With file and line.
@@ -21,6 +23,12 @@ final class CSVReader {
     private let recordBytesMax: Int
     private static let cellsMax = 1_000_000
     private static let readBytes = 256 << 10
+    private static let none = ByteSet([])
+    private static let quotes = ByteSet("\"".utf8)
+    private static let lineEnds = ByteSet("\r\n".utf8)
+    private static let cellEnds = ByteSet(",\r\n".utf8)
+    /// What may change whether bytes are in quotes, outside of them.
+    private static let marks = ByteSet("\",\r\n".utf8)
 
     private let source: any InputBytes
     /// What the input is called in messages.
@@ -71,10 +79,20 @@ final class CSVReader {
         return buffer[used]
     }
 
-    /// Goes past a byte of a record.
+    /// Goes past a comma or a quote of a record.
     private func pass(_ byte: UInt8) {
         used += 1
         if keepsText { text.append(byte) }
+    }
+
+    /// Goes past the bytes up to one of a set, or to the end of the buffer.
+    /// - Returns: the bytes that were passed; at least one unless the next byte is of the set.
+    private func skip(to ends: ByteSet, atMost count: Int = .max) -> Range<Int> {
+        let start = used
+        let end = start + min(count, buffer.count - start)
+        used = buffer.byteSpan.extracting(0..<end).firstOffset(in: ends, from: start)
+        if !ends.contains(0x0A) { lines += buffer.byteSpan.extracting(start..<used).count(of: 0x0A) }
+        return start..<used
     }
 
     /// The next record; nil at the end. Empty lines are skipped. After a problem that is local the next call has the
@@ -111,8 +129,8 @@ final class CSVReader {
     private func cell(_ before: Int) throws(CSVProblem) -> (Cell, bytes: Int) {
         if try peek() == UInt8(ascii: "\"") { return try quotedCell(before) }
         var bytes: [UInt8] = []
-        while let byte = try peek(), byte != UInt8(ascii: ","), !Self.endsLine(byte) {
-            try take(byte, &bytes, before, isQuoted: false)
+        while let byte = try peek(), !Self.cellEnds.contains(byte) {
+            try take(to: Self.cellEnds, &bytes, before, isQuoted: false)
         }
         return (Cell(text: string(bytes)), bytes.count)
     }
@@ -124,26 +142,29 @@ final class CSVReader {
         while true {
             guard let byte = try peek() else { throw problem("the quotes have no end", isLocal: false) }
             guard byte == quote else {
-                if byte == 0x0A { lines += 1 }
-                try take(byte, &bytes, before, isQuoted: true)
+                try take(to: Self.quotes, &bytes, before, isQuoted: true)
                 continue
             }
             pass(byte)
-            guard let after = try peek(), after == quote else { break }
-            try take(after, &bytes, before, isQuoted: true)
+            guard try peek() == quote else { break }
+            try take(to: Self.none, &bytes, before, isQuoted: true, atMost: 1)
         }
-        if let after = try peek(), after != UInt8(ascii: ","), !Self.endsLine(after) {
-            while let byte = try peek(), !Self.endsLine(byte) { try take(byte, &bytes, before, isQuoted: false) }
+        if let after = try peek(), !Self.cellEnds.contains(after) {
+            while let byte = try peek(), !Self.endsLine(byte) {
+                try take(to: Self.lineEnds, &bytes, before, isQuoted: false)
+            }
             throw problem("there is text after a cell in quotes")
         }
         return (Cell(text: string(bytes), isQuoted: true), bytes.count)
     }
 
+    /// Takes the bytes of the buffer up to one of a set, and no more than a record may have and one.
     private func take(
-        _ byte: UInt8, _ bytes: inout [UInt8], _ before: Int, isQuoted: Bool
+        to ends: ByteSet, _ bytes: inout [UInt8], _ before: Int, isQuoted: Bool, atMost count: Int = .max
     ) throws(CSVProblem) {
-        pass(byte)
-        bytes.append(byte)
+        let part = skip(to: ends, atMost: min(count, recordBytesMax + 1 - before - bytes.count))
+        bytes.append(contentsOf: buffer.byteSpan.extracting(part))
+        if keepsText { text.append(contentsOf: buffer.byteSpan.extracting(part)) }
         if before + bytes.count > recordBytesMax {
             try refuseRest("is longer than \(recordBytesMax >> 20) MiB", isQuoted: isQuoted)
         }
@@ -157,11 +178,13 @@ final class CSVReader {
         /// Quotes open a cell after a comma, and again after quotes that closed it.
         var mayOpen = false
         while let byte = try peek(), isQuoted || !Self.endsLine(byte) {
-            used += 1
-            if byte == 0x0A { lines += 1 }
-            if isQuoted {
-                if byte == quote { (isQuoted, mayOpen) = (false, true) }
+            if !skip(to: isQuoted ? Self.quotes : Self.marks).isEmpty {
+                mayOpen = false
+            } else if isQuoted {
+                used += 1
+                (isQuoted, mayOpen) = (false, true)
             } else {
+                used += 1
                 isQuoted = mayOpen && byte == quote
                 mayOpen = byte == UInt8(ascii: ",")
             }

@@ -1,3 +1,5 @@
+import Basics
+
 /// The elements of a JSON array as lines: one element a line, in order. It finds where elements end, and does not judge
 /// what they are. Memory is bounded by a buffer.
 final class ArrayLines: InputBytes {
@@ -35,9 +37,25 @@ final class ArrayLines: InputBytes {
                 if place != .after { throw CommandFailure("\(path): the JSON array has no end") }
                 return false
             }
-            for byte in part { try take(byte, &bytes) }
+            var offset = 0
+            while offset < part.count {
+                let end = plainEnd(part, from: offset)
+                bytes.append(contentsOf: part.byteSpan.extracting(offset..<end))
+                if end < part.count { try take(part[end], &bytes) }
+                offset = end + 1
+            }
         }
         return true
+    }
+
+    /// Bytes that begin, end or separate something in a string, and in a value.
+    private static let marksInStrings = ByteSet("\"\\".utf8)
+    private static let marksInside = ByteSet("\"{}[],\r\n".utf8)
+
+    /// The end of the bytes from an offset on that are taken as they are, whatever follows them.
+    private func plainEnd(_ part: [UInt8], from offset: Int) -> Int {
+        if place != .inside || isEscaped { return offset }
+        return part.byteSpan.firstOffset(in: isInString ? Self.marksInStrings : Self.marksInside, from: offset)
     }
 
     private func take(_ byte: UInt8, _ output: inout [UInt8]) throws(CommandFailure) {

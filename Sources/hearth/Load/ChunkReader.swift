@@ -179,7 +179,7 @@ final class ChunkReader {
     private func makeChunk(_ bytes: [UInt8]) -> Chunk {
         let chunk = Chunk(bytes: bytes, firstLine: lineNumber + 1, offset: offset)
         offset += bytes.count
-        lineNumber += bytes.count { $0 == 0x0A }
+        lineNumber += bytes.byteSpan.count(of: 0x0A)
         return chunk
     }
 

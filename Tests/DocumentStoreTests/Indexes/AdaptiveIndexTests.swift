@@ -16,13 +16,11 @@ struct AdaptiveIndexTests {
 
     /// Documents of `c` with three fields.
     private static var documents: [TestDocument] {
-        (0..<documentCount).map { number in
-            TestDocument(
+        (0..<Int64(documentCount)).map { number in
+            let numbers: Value = .array([.integer(number % 50), "all"])
+            return TestDocument(
                 path: "c/d\(number)",
-                fields: [
-                    "a": .integer(Int64(number % 100)), "b": .integer(Int64(number)),
-                    "m": .map(["x": .array([.integer(Int64(number % 50)), "all"])]),
-                ])
+                fields: ["a": .integer(number % 100), "b": .integer(number), "m": .map(["x": numbers])])
         }
     }
 

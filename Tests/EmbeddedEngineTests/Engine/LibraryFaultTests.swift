@@ -67,9 +67,9 @@ struct LibraryFaultTests {
 
     private var entries: [RunEntry] {
         (0..<300).map { number in
-            RunEntry(
-                key: Bytes("\u{10}\(10_000 + number)".utf8), version: 1,
-                value: Bytes(repeating: UInt8(number & 255), count: number % 50 == 0 ? 9_000 : 300))
+            let byte = UInt8(truncatingIfNeeded: number)
+            let value = Bytes(repeating: byte, count: number % 50 == 0 ? 9_000 : 300)
+            return RunEntry(key: Bytes("\u{10}\(10_000 + number)".utf8), version: 1, value: value)
         }
     }
 

@@ -97,8 +97,8 @@ struct BatchTests {
     @Test(arguments: [1, Int.max])
     func `A cursor stops beyond its end, also at an entry that it does not give`(batchEntriesMin: Int) throws {
         // Most keys are newer than the version.
-        let changes = (0..<100).map { number in
-            (name: VersionedKey(key: [UInt8(number)], version: number % 10 == 0 ? 1 : 2), value: Bytes?([1]))
+        let changes: [(name: VersionedKey, value: Bytes?)] = (0..<100).map { (number: UInt8) in
+            (VersionedKey(key: [number], version: number % 10 == 0 ? 1 : 2), [1])
         }
         var filled = try Filled(count: 100)
         filled.add(changes, batchEntriesMin: batchEntriesMin)

@@ -59,7 +59,8 @@ import Testing
         expectEqual(understand(first + second + first), understand(first) + understand(second) + understand(first))
     }
 
-    @Test(arguments: [
+    private static let eightFields = String(repeating: "X: 1\r\n", count: 8)
+    private static let refused: [(String, Int)] = [
         // Line ends and spaces.
         ("GET / HTTP/1.1\nHost: h\n\n", 400), ("GET / HTTP/1.1\r\nHost: h\n\r\n", 400),
         ("GET / HTTP/1.1\rHost: h\r\n\r\n", 400),
@@ -104,13 +105,11 @@ import Testing
         ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 301\r\n\r\n", 413),
         ("GET /\(String(repeating: "a", count: 400)) HTTP/1.1\r\n", 414), (String(repeating: "G", count: 402), 414),
         ("GET / HTTP/1.1\r\nHost: h\r\nX: \(String(repeating: "a", count: 400))\r\n\r\n", 431),
-        ("GET / HTTP/1.1\r\nHost: h\r\n" + String(repeating: "X: 1\r\n", count: 8) + "\r\n", 431),
-        (
-            "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
-                + String(repeating: "X: 1\r\n", count: 8) + "\r\n",
-            431
-        ),
-    ])
+        ("GET / HTTP/1.1\r\nHost: h\r\n\(eightFields)\r\n", 431),
+        ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\(eightFields)\r\n", 431),
+    ]
+
+    @Test(arguments: refused)
     func `What could be read in two ways, or is too much, is refused`(text: String, status: Int) {
         expectEqual(understand(text).last?.hasPrefix("\(status) "), true, "\(understand(text))")
     }

@@ -10,26 +10,8 @@ import Testing
 struct CSVTests {
     private let directory = TemporaryDirectory("csv")
 
-    /// Gives bytes in parts of a size.
-    private final class Parts: InputBytes {
-        private var rest: ArraySlice<UInt8>
-        private let size: Int
-
-        init(_ bytes: [UInt8], _ size: Int) {
-            rest = bytes[...]
-            self.size = size
-        }
-
-        func read(into bytes: inout [UInt8], atMost count: Int) throws(CommandFailure) -> Bool {
-            let part = rest.prefix(min(size, count))
-            bytes += part
-            rest.removeFirst(part.count)
-            return !part.isEmpty
-        }
-    }
-
     private static func records(_ text: String, _ size: Int = 4) throws -> [[CSVReader.Cell]] {
-        let reader = try CSVReader(Parts(Array(text.utf8), size), name: "f.csv")
+        let reader = try CSVReader(InputParts(Array(text.utf8), size), name: "f.csv")
         var records: [[CSVReader.Cell]] = []
         while let record = try reader.next() { records.append(record) }
         return records
@@ -57,7 +39,7 @@ struct CSVTests {
     func `After a record that is not valid comes the next one, and the text of each is as it was`() throws {
         let bad = Array("a,\"b\"c,\"d\n\"x\n\"\"y\"\"\",\r\n".utf8) + [0xFF] + Array(",\"1\n2\"\nlast".utf8)
         for size in [1, 2, 3, 7, 100] {
-            let reader = try CSVReader(Parts(bad, size), name: "f.csv", keepsText: true)
+            let reader = try CSVReader(InputParts(bad, size), name: "f.csv", keepsText: true)
             var seen: [[String]] = []
             while true {
                 var reason = ""
@@ -75,6 +57,33 @@ struct CSVTests {
                     ["a,\"b\"c,\"d", "there is text after a cell in quotes"], ["\"x\n\"\"y\"\"\",", ""],
                     ["\u{FFFD},\"1\n2\"", "the text is not UTF-8"], ["last", ""],
                 ])
+        }
+    }
+
+    /// What a reader gives out of bytes that come in parts of a size.
+    private static func outcomes(_ bytes: [UInt8], _ size: Int) throws -> [String] {
+        let reader = try CSVReader(InputParts(bytes, size), name: "f.csv", keepsText: true, recordBytesMax: 9)
+        var outcomes: [String] = []
+        while true {
+            do throws(CSVProblem) {
+                guard let record = try reader.next() else { return outcomes }
+                outcomes.append("\(reader.line) \(record) \(reader.text)")
+            } catch {
+                outcomes.append("\(error) \(reader.text)")
+                if !error.isLocal { return outcomes }
+            }
+        }
+    }
+
+    @Test
+    func `Records are the same in whatever parts the file is read`() throws {
+        var random = SeededGenerator(seed: .random(in: 0 ... .max))
+        for _ in 0..<2_000 {
+            let bytes = (0..<random.below(40)).map { _ in random.pick(Array("aab,,\"\"\"\n\r".utf8) + [0xFF]) }
+            let each = try Self.outcomes(bytes, 1)
+            for size in [2, 5, 100] {
+                try expectEqual(Self.outcomes(bytes, size), each, "seed \(random.seed), parts of \(size): \(bytes)")
+            }
         }
     }
 
@@ -229,24 +238,9 @@ struct CSVTests {
         expect(piped.status == 2 && piped.errors.contains("--skip-bad needs a file"), "\(piped.errors)")
     }
 
-    /// A text as an input.
-    private final class TextBytes: InputBytes {
-        private var left: [UInt8]
-
-        init(_ text: String) { left = Array(text.utf8) }
-
-        func read(into bytes: inout [UInt8], atMost count: Int) -> Bool {
-            // In parts, whatever is asked for.
-            let part = left.prefix(min(count, 5))
-            bytes += part
-            left.removeFirst(part.count)
-            return !part.isEmpty
-        }
-    }
-
     /// The first cell of each record whose cells have 12 bytes at most, and `!` for each that is longer.
     private func read(_ text: String) throws -> String {
-        let reader = try CSVReader(TextBytes(text), name: "a.csv", keepsText: true, recordBytesMax: 12)
+        let reader = try CSVReader(InputParts(Array(text.utf8), 5), name: "a.csv", keepsText: true, recordBytesMax: 12)
         var cells = ""
         while true {
             do throws(CSVProblem) {

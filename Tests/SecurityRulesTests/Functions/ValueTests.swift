@@ -16,7 +16,7 @@ struct ValueTests {
         return verdict.debugLines.first ?? "error"
     }
 
-    @Test(arguments: [
+    private static let operators: [(String, String)] = [
         ("1 + 1", "2"), ("1 + 1.5", "2.5"), ("9223372036854775807 + 1", "error"), ("7/ 2", "3"), ("-7/ 2", "-3"),
         ("-7 % 3", "-1"), ("7 % 0", "error"), ("7.5 % 2", "1.5"), ("1/ 0.0", "Infinity"),
         ("(-9223372036854775807-1)/ -1", "-9223372036854775808"), ("-9223372036854775808", "-9223372036854775808"),
@@ -36,12 +36,14 @@ struct ValueTests {
         ("{'a': 1}.b", "error"), ("{'a': 1}['a']", "1"), ("{1: 1}", "error"), ("{'a': 1, 'a': 2}", "{'a': 2}"),
         ("null.a", "error"), ("'a'.size", "error"), ("unknown", "error"), ("1 is number", "true"),
         ("[].toSet() is set", "false"), ("{'a': 1}.diff({}) is map_diff", "true"), ("1.5 is int", "false"),
-    ])
+    ]
+
+    @Test(arguments: operators)
     func `Operators`(expression: String, expected: String) throws {
         try expectEqual(Self.value(expression), expected)
     }
 
-    @Test(arguments: [
+    private static let texts: [(String, String)] = [
         ("'\\u0041\\x42\\103\\n'.size()", "4"), ("'😀'.size()", "2"), ("' b\\t'.trim()", "'b'"),
         ("'aBÄ'.lower()", "'abÄ'"), ("'aß'.upper()", "'Aß'"), ("'a,b,,'.split(',')", "['a', 'b']"),
         ("''.split(',')", "['']"), ("'abc'.split('')", "['', 'a', 'b', 'c']"), ("'a.b'.split('.')", "['']"),
@@ -62,12 +64,14 @@ struct ValueTests {
         ("float('.5')", "0.5"), ("float('5.')", "5.0"), ("float('1e')", "error"),
         ("float('-Infinity')", "-Infinity"),
         ("float('.')", "error"), ("float('0x1')", "error"), ("bool('true')", "error"), ("int(true)", "error"),
-    ])
+    ]
+
+    @Test(arguments: texts)
     func `Strings, bytes and conversions`(expression: String, expected: String) throws {
         try expectEqual(Self.value(expression), expected)
     }
 
-    @Test(arguments: [
+    private static let collections: [(String, String)] = [
         ("{'b': 1}.get(['a', 'c'], 2)", "2"), ("{'b': 1}.get(['a', 1], 2)", "error"),
         ("[1].concat([2])", "[1, 2]"), ("[1, 2, 1].removeAll([1])", "[2]"), ("[1] + [2]", "error"),
         ("[1, 2].hasAll([1, 1])", "true"), ("[].hasAny([])", "false"), ("[1].hasAny([1.0])", "false"),
@@ -92,13 +96,15 @@ struct ValueTests {
         ("resource.__name__ == request.path", "true"), ("resource.id", "'x'"), ("resource.data.n", "1"),
         ("resource.keys()", "['__name__', 'data', 'id']"), ("request.auth.uid", "'alice'"), ("id", "'x'"),
         ("request.resource", "error"), ("request.query", "error"), ("request['method']", "'get'"),
-    ])
+    ]
+
+    @Test(arguments: collections)
     func `Lists, sets, maps and paths`(expression: String, expected: String) throws {
         try expectEqual(Self.value(expression), expected)
     }
 
     /// As in the official emulator.
-    @Test(arguments: [
+    private static let pathTemplates: [(String, String)] = [
         ("path('/a/ b ')", "/a/b"), ("path('a /\\tb\\n/c')", "/a/b/c"), ("path('/a/b c')", "/a/b c"),
         ("path('/a/\u{a0}b\u{2003}')", "/a/b"), ("path('/a/b\u{200b}')", "/a/b\u{200b}"),
         ("path('/a/\u{1}b\u{1c}')", "/a/\u{1}b\u{1c}"), ("path('\u{1}')", "/\u{1}"),
@@ -113,12 +119,14 @@ struct ValueTests {
         ("path('/a/{')", "error"), ("path('/a/}')", "/a/}"), ("path('/a/{}')", "error"),
         ("path('/a/{1x}')", "error"), ("path('/a/{x= **}')", "error"), ("path('/a/{x\u{a0}}')", "error"),
         ("path('/a/{\u{301}}')", "error"), ("path('/a/{x=**')", "error"), ("path('/a/{x=b/c}')", "error"),
-    ])
+    ]
+
+    @Test(arguments: pathTemplates)
     func `Texts are path templates`(expression: String, expected: String) throws {
         try expectEqual(Self.value(expression), expected)
     }
 
-    @Test(arguments: [
+    private static let times: [(String, String)] = [
         ("timestamp.date(2020, 2, 29).dayOfYear()", "60"), ("timestamp.date(2020, 2, 29).dayOfWeek()", "6"),
         ("timestamp.date(2021, 2, 29)", "error"), ("timestamp.date(0, 1, 1)", "error"),
         ("timestamp.value(-1).nanos()", "999000000"), ("timestamp.value(-1).toMillis()", "-1"),
@@ -142,7 +150,9 @@ struct ValueTests {
         ("hashing.md5('a').toHexString()", "'0CC175B9C0F1B6A831C399E269772661'"),
         ("hashing.crc32('abc').toHexString()", "'C2412435'"), ("hashing.crc32c('abc').toHexString()", "'B73F4B36'"),
         ("hashing.sha256(b'a').size()", "32"), ("hashing.md5(1)", "error"),
-    ])
+    ]
+
+    @Test(arguments: times)
     func `Times, durations, places, numbers and hashes`(expression: String, expected: String) throws {
         try expectEqual(Self.value(expression), expected)
     }
