@@ -131,14 +131,14 @@ package final class Revocations: Sendable {
     private func keep(_ others: Moments, _ path: String) throws {
         let known = try Self.union(moments, others)
         // A longer file would not be read at the next start.
-        _ = try Self.text(known)
+        let knownText = try Self.text(known)
         adopt(known, of: state.withLock { $0.file }, isKept: false)
         try spareSpace.writing(0) { () throws(StorageError) in try Directory.create(Directory.parent(of: path)) }
         try SmallFile.locked(besides: path) {
             let kept = try Self.read(path)
             let all = try Self.union(known, kept)
             if all != kept {
-                let text = try Self.text(all)
+                let text = all == known ? knownText : try Self.text(all)
                 try spareSpace.writing(text.utf8.count) { () throws(StorageError) in
                     try SmallFile.replace(path, text)
                 }

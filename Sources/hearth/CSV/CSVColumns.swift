@@ -19,11 +19,27 @@ struct CSVColumns {
     private(set) var pending: CSVTypes?
 
     /// A member of an object.
+    private struct Member {
+        let name: String
+        var node: Node
+        /// The name in quotes and a colon.
+        let key: [UInt8]
+
+        init(_ name: String, _ node: Node) {
+            (self.name, self.node) = (name, node)
+            key = Array("\(JSONText.quoted(name)):".utf8)
+        }
+
+        /// Whether an object with this member alone would be a value of another type.
+        var isMark: Bool { name.utf8.first == UInt8(ascii: "$") }
+    }
+
+    /// A value, or an object.
     private struct Node {
         /// The column of this value, if there is one.
         var column: Int?
         /// Members in the order of the columns.
-        var members: [(name: String, node: Node)] = []
+        var members: [Member] = []
 
         mutating func add(_ path: ArraySlice<String>, _ column: Int) {
             guard let name = path.first else { return self.column = column }
@@ -32,7 +48,7 @@ struct CSVColumns {
             } else {
                 var node = Node()
                 node.add(path.dropFirst(), column)
-                members.append((name, node))
+                members.append(Member(name, node))
             }
         }
     }
@@ -44,18 +60,19 @@ struct CSVColumns {
     static let errorName = "__error__"
 
     /// - Parameter header: the first record.
-    init(_ header: [CSVReader.Cell]) throws(CommandFailure) {
+    init(_ header: [String]) throws(CommandFailure) {
         var seen: Set<FieldPath> = []
-        for (number, cell) in header.enumerated() {
-            if cell.text == Self.errorName {
-                columns.append(Column(name: cell.text, isDocumentName: false, type: .skip))
+        for (number, name) in header.enumerated() {
+            if name == Self.errorName {
+                columns.append(Column(name: name, isDocumentName: false, type: .skip))
                 continue
             }
-            guard let path = Self.path(cell.text) else {
-                throw CommandFailure("column \(number + 1): \(cell.beginning) is not the name of a field")
+            guard let path = Self.path(name) else {
+                let beginning = CSVCell.beginning(of: name)
+                throw CommandFailure("column \(number + 1): \(beginning) is not the name of a field")
             }
-            guard seen.insert(path).inserted else { throw CommandFailure("two columns have the name \(cell.text)") }
-            columns.append(Column(name: cell.text, isDocumentName: path.isDocumentName, type: .string))
+            guard seen.insert(path).inserted else { throw CommandFailure("two columns have the name \(name)") }
+            columns.append(Column(name: name, isDocumentName: path.isDocumentName, type: .string))
             root.add(path.segments[...], number)
         }
     }
@@ -76,45 +93,68 @@ struct CSVColumns {
     /// The column with a name; nil if there is none.
     func column(named name: String) -> Int? { columns.firstIndex { $0.name.hasSameUTF8(as: name) } }
 
-    /// A record as a line of JSON, without its line feed.
-    func line(_ record: [CSVReader.Cell], _ reader: CSVReader) throws(CSVProblem) -> String {
-        guard record.count == columns.count else {
-            throw reader.problem("the record has \(record.count) cells, and the header \(columns.count)")
+    /// Appends the record that was read last as a line of JSON, without its line feed.
+    func appendLine(_ reader: CSVReader, to output: inout [UInt8]) throws(CSVProblem) {
+        guard reader.record.count == columns.count else {
+            throw reader.problem("the record has \(reader.record.count) cells, and the header \(columns.count)")
         }
-        return "{\(try members(of: root, record, reader).joined(separator: ","))}"
+        output.append(UInt8(ascii: "{"))
+        _ = try appendMembers(of: root, reader, to: &output)
+        output.append(UInt8(ascii: "}"))
     }
 
-    private func members(
-        of node: Node, _ record: [CSVReader.Cell], _ reader: CSVReader
-    ) throws(CSVProblem) -> [String] {
-        var members: [String] = []
-        for (name, member) in node.members {
-            var value: String?
-            if let column = member.column { value = try json(record[column], columns[column], reader) }
-            let inner = try self.members(of: member, record, reader)
-            if !inner.isEmpty {
-                if let column = member.column, value != nil {
-                    throw reader.problem("\(columns[column].name) has a value and members of a map")
-                }
-                let object = "{\(inner.joined(separator: ","))}"
-                // An object with one member that begins with $ is a value of another type.
-                let isPlain = inner.count > 1 || !inner[0].hasPrefix("\"$")
-                value = isPlain ? object : "{\"$map\":\(object)}"
+    /// - Returns: the members that have a value, and the first of them.
+    private func appendMembers(
+        of node: Node, _ reader: CSVReader, to output: inout [UInt8]
+    ) throws(CSVProblem) -> (count: Int, first: Int?) {
+        var written: (count: Int, first: Int?) = (0, nil)
+        for (number, member) in node.members.enumerated() {
+            let start = output.count
+            if written.count > 0 { output.append(UInt8(ascii: ",")) }
+            output += member.key
+            guard try append(member.node, reader, to: &output) else {
+                output.removeLast(output.count - start)
+                continue
             }
-            if let value { members.append("\(JSONText.quoted(name)):\(value)") }
+            written = (written.count + 1, written.first ?? number)
         }
-        return members
+        return written
     }
 
-    private func json(
-        _ cell: CSVReader.Cell, _ column: Column, _ reader: CSVReader
-    ) throws(CSVProblem) -> String? {
-        var cell = cell
+    /// - Returns: false if there is no value; some bytes may have been appended then.
+    private func append(_ node: Node, _ reader: CSVReader, to output: inout [UInt8]) throws(CSVProblem) -> Bool {
+        var hasValue = false
+        if let column = node.column { hasValue = try append(column, reader, to: &output) }
+        if node.members.isEmpty { return hasValue }
+        let start = output.count
+        output.append(UInt8(ascii: "{"))
+        let (count, first) = try appendMembers(of: node, reader, to: &output)
+        output.append(UInt8(ascii: "}"))
+        guard let first else {
+            output.removeLast(output.count - start)
+            return hasValue
+        }
+        if let column = node.column, hasValue {
+            throw reader.problem("\(columns[column].name) has a value and members of a map")
+        }
+        // An object with one member that begins with $ is a value of another type.
+        if count == 1, node.members[first].isMark {
+            output.insert(contentsOf: #"{"$map":"#.utf8, at: start)
+            output.append(UInt8(ascii: "}"))
+        }
+        return true
+    }
+
+    private func append(_ number: Int, _ reader: CSVReader, to output: inout [UInt8]) throws(CSVProblem) -> Bool {
+        let (column, record) = (columns[number], reader.record)
+        let text = record[number].text
         // An id may be the text null; a record without an id gets one.
-        if column.isDocumentName { cell.isQuoted = !cell.text.isEmpty }
-        let (text, failure) = column.type.json(cell)
-        if let failure { throw reader.problem("\(column.name): \(failure)") }
-        return text
+        let isQuoted = column.isDocumentName ? !text.isEmpty : record[number].isQuoted
+        switch column.type.append(CSVCell(text, isQuoted: isQuoted), to: &output) {
+        case .value: return true
+        case .noValue: return false
+        case .failure(let reason): throw reader.problem("\(column.name): \(reason)")
+        }
     }
 
     /// The types as `--types` has them.

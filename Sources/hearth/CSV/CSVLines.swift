@@ -20,7 +20,7 @@ final class CSVLines: InputBytes {
             return
         }
         self.columns = columns
-        guard header.map(\.text) == columns.columns.map(\.name) else {
+        guard header == columns.columns.map(\.name) else {
             throw CommandFailure("\(name) has another header than before")
         }
     }
@@ -28,10 +28,10 @@ final class CSVLines: InputBytes {
     /// Reads the header of a file.
     static func open(
         _ source: any InputBytes, name: String, keepsText: Bool = false
-    ) throws(CommandFailure) -> (CSVReader, header: [CSVReader.Cell]) {
+    ) throws(CommandFailure) -> (CSVReader, header: [String]) {
         do throws(CSVProblem) {
             let reader = try CSVReader(source, name: name, keepsText: keepsText)
-            if let header = try reader.next() { return (reader, header) }
+            if try reader.next() { return (reader, reader.record.texts) }
         } catch {
             throw CommandFailure(error.description)
         }
@@ -40,23 +40,24 @@ final class CSVLines: InputBytes {
 
     func read(into bytes: inout [UInt8], atMost count: Int) throws(CommandFailure) -> Bool {
         let start = bytes.count
-        while bytes.count - start < count, let line = try next() {
-            bytes += line.utf8
-            bytes.append(0x0A)
-        }
+        while bytes.count - start < count, try appendNext(to: &bytes) { bytes.append(0x0A) }
         return bytes.count > start
     }
 
-    private func next() throws(CommandFailure) -> String? {
+    private func appendNext(to bytes: inout [UInt8]) throws(CommandFailure) -> Bool {
+        let start = bytes.count
         do throws(CSVProblem) {
-            guard let record = try reader.next() else { return nil }
-            let line = try columns.line(record, reader)
-            if line.utf8.count <= ChunkReader.lineBytesMax { return line }
-            throw reader.problem("the record is longer than \(ChunkReader.lineBytesMax >> 20) MiB as JSON")
+            guard try reader.next() else { return false }
+            try columns.appendLine(reader, to: &bytes)
+            if bytes.count - start > ChunkReader.lineBytesMax {
+                throw reader.problem("the record is longer than \(ChunkReader.lineBytesMax >> 20) MiB as JSON")
+            }
         } catch {
             guard skipsBad, error.isLocal else { throw CommandFailure(error.description) }
-            return RefusedLine.text(error.reason)
+            bytes.removeLast(bytes.count - start)
+            bytes += RefusedLine.text(error.reason).utf8
         }
+        return true
     }
 }
 
@@ -89,14 +90,16 @@ struct CSVSurvey {
         columns = try CSVColumns(header)
         try types.apply(to: &columns)
         var inferred = header.map { _ in CSVInference() }
-        do throws(CSVProblem) {
-            while let record = try Self.next(reader, skipsBad) {
-                records += 1
-                guard record.count == header.count else { continue }
-                for (number, cell) in record.enumerated() { inferred[number].add(cell) }
+        while true {
+            do throws(CSVProblem) {
+                guard try reader.next() else { break }
+                if reader.record.count == header.count {
+                    for number in header.indices { inferred[number].add(reader.record[number]) }
+                }
+            } catch {
+                guard skipsBad, error.isLocal else { throw CommandFailure(error.description) }
             }
-        } catch {
-            throw CommandFailure(error.description)
+            records += 1
         }
         for (number, column) in columns.columns.enumerated() where types.declared[Array(column.name.utf8)] == nil {
             columns.set(inferred[number].type, at: number)
@@ -106,16 +109,6 @@ struct CSVSurvey {
         while try lines.read(into: &part, atMost: 1 << 20) {
             badRecords += part.split(separator: 0x0A).count { RefusedLine.reason($0.span) != nil }
             part.removeAll(keepingCapacity: true)
-        }
-    }
-
-    /// The next record; without cells if it is not valid.
-    private static func next(_ reader: CSVReader, _ skipsBad: Bool) throws(CSVProblem) -> [CSVReader.Cell]? {
-        do throws(CSVProblem) {
-            return try reader.next()
-        } catch {
-            guard skipsBad, error.isLocal else { throw error }
-            return []
         }
     }
 

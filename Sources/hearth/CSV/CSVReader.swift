@@ -13,12 +13,6 @@ struct CSVProblem: Error, CustomStringConvertible {
 
 /// Reads records one after the other. Memory is bounded by the longest record.
 final class CSVReader {
-    /// One cell. An empty text is quoted, and no value is not.
-    struct Cell: Equatable {
-        var text: String
-        var isQuoted = false
-    }
-
     /// Bytes of a record.
     private let recordBytesMax: Int
     private static let cellsMax = 1_000_000
@@ -44,6 +38,8 @@ final class CSVReader {
     /// The bytes of the record that was read last, as they are in the file, without its line end; empty unless they are
     /// kept.
     private(set) var text: [UInt8] = []
+    /// The record that was read last.
+    private(set) var record = CSVRecord()
     /// Whether a cell of the record is not UTF-8.
     private var isInvalid = false
 
@@ -95,27 +91,25 @@ final class CSVReader {
         return start..<used
     }
 
-    /// The next record; nil at the end. Empty lines are skipped. After a problem that is local the next call has the
-    /// record after it.
-    func next() throws(CSVProblem) -> [Cell]? {
+    /// Reads the next record. Empty lines are skipped. After a problem that is local the next call has the record after
+    /// it.
+    /// - Returns: false at the end.
+    func next() throws(CSVProblem) -> Bool {
         while let byte = try peek(), Self.endsLine(byte) { skipLineEnd(byte) }
-        guard try peek() != nil else { return nil }
+        guard try peek() != nil else { return false }
         line = lines + 1
+        record.removeAll()
         text.removeAll(keepingCapacity: true)
         isInvalid = false
-        var cells: [Cell] = []
-        var bytes = 0
         while true {
-            let (cell, count) = try cell(bytes)
-            bytes += count
-            cells.append(cell)
+            try readCell()
             guard let byte = try peek(), byte == UInt8(ascii: ",") else { break }
-            if cells.count == Self.cellsMax { try refuseRest("has more than 1,000,000 cells", isQuoted: false) }
+            if record.count == Self.cellsMax { try refuseRest("has more than 1,000,000 cells", isQuoted: false) }
             pass(byte)
         }
         if let byte = try peek() { skipLineEnd(byte) }
         if isInvalid { throw problem("the text is not UTF-8") }
-        return cells
+        return true
     }
 
     private static func endsLine(_ byte: UInt8) -> Bool { byte == 0x0A || byte == 0x0D }
@@ -126,46 +120,46 @@ final class CSVReader {
     }
 
     /// Reads up to the comma or the line end after a cell, which is left.
-    private func cell(_ before: Int) throws(CSVProblem) -> (Cell, bytes: Int) {
-        if try peek() == UInt8(ascii: "\"") { return try quotedCell(before) }
-        var bytes: [UInt8] = []
+    private func readCell() throws(CSVProblem) {
+        if try peek() == UInt8(ascii: "\"") { return try readQuotedCell() }
         while let byte = try peek(), !Self.cellEnds.contains(byte) {
-            try take(to: Self.cellEnds, &bytes, before, isQuoted: false)
+            try take(to: Self.cellEnds, isQuoted: false)
         }
-        return (Cell(text: string(bytes)), bytes.count)
+        endCell(isQuoted: false)
     }
 
-    private func quotedCell(_ before: Int) throws(CSVProblem) -> (Cell, bytes: Int) {
+    private func endCell(isQuoted: Bool) {
+        if !record.endCell(isQuoted: isQuoted) { isInvalid = true }
+    }
+
+    private func readQuotedCell() throws(CSVProblem) {
         let quote = UInt8(ascii: "\"")
         pass(quote)
-        var bytes: [UInt8] = []
         while true {
             guard let byte = try peek() else { throw problem("the quotes have no end", isLocal: false) }
             guard byte == quote else {
-                try take(to: Self.quotes, &bytes, before, isQuoted: true)
+                try take(to: Self.quotes, isQuoted: true)
                 continue
             }
             pass(byte)
             guard try peek() == quote else { break }
-            try take(to: Self.none, &bytes, before, isQuoted: true, atMost: 1)
+            try take(to: Self.none, isQuoted: true, atMost: 1)
         }
         if let after = try peek(), !Self.cellEnds.contains(after) {
             while let byte = try peek(), !Self.endsLine(byte) {
-                try take(to: Self.lineEnds, &bytes, before, isQuoted: false)
+                try take(to: Self.lineEnds, isQuoted: false)
             }
             throw problem("there is text after a cell in quotes")
         }
-        return (Cell(text: string(bytes), isQuoted: true), bytes.count)
+        endCell(isQuoted: true)
     }
 
     /// Takes the bytes of the buffer up to one of a set, and no more than a record may have and one.
-    private func take(
-        to ends: ByteSet, _ bytes: inout [UInt8], _ before: Int, isQuoted: Bool, atMost count: Int = .max
-    ) throws(CSVProblem) {
-        let part = skip(to: ends, atMost: min(count, recordBytesMax + 1 - before - bytes.count))
-        bytes.append(contentsOf: buffer.byteSpan.extracting(part))
+    private func take(to ends: ByteSet, isQuoted: Bool, atMost count: Int = .max) throws(CSVProblem) {
+        let part = skip(to: ends, atMost: min(count, recordBytesMax + 1 - record.byteCount))
+        record.append(buffer.byteSpan.extracting(part))
         if keepsText { text.append(contentsOf: buffer.byteSpan.extracting(part)) }
-        if before + bytes.count > recordBytesMax {
+        if record.byteCount > recordBytesMax {
             try refuseRest("is longer than \(recordBytesMax >> 20) MiB", isQuoted: isQuoted)
         }
     }
@@ -191,12 +185,6 @@ final class CSVReader {
         }
         if isQuoted { throw problem("the quotes have no end", isLocal: false) }
         throw problem("the record \(reason)")
-    }
-
-    private func string(_ bytes: [UInt8]) -> String {
-        if let text = String(validating: bytes, as: UTF8.self) { return text }
-        isInvalid = true
-        return ""
     }
 
     /// A text as a cell in quotes. Bytes count: a quote and a combining mark after it are one character.

@@ -23,31 +23,72 @@ enum CSVType: String, CaseIterable {
     /// The cell that is the value null, if it is not quoted.
     static let null = "null"
 
-    /// The JSON of a cell, as docs/json-lines.md has it; nil for a cell without a value.
-    ///
-    /// - Returns: `failure` says what the cell should be.
-    func json(_ cell: CSVReader.Cell) -> (text: String?, failure: String?) {
-        if self == .skip { return (nil, nil) }
-        if !cell.isQuoted, cell.text == Self.null { return ("null", nil) }
-        if cell.text.isEmpty { return (self == .string && cell.isQuoted ? "\"\"" : nil, nil) }
-        if let text = value(cell.text) { return (text, nil) }
-        return (nil, "\(cell.beginning) is not \(noun)")
+    /// What a cell is.
+    enum Outcome {
+        case value
+        /// The document gets no field.
+        case noValue
+        /// What the cell should be.
+        case failure(String)
     }
 
-    private func value(_ text: String) -> String? {
+    /// Appends the JSON of a cell, as docs/json-lines.md has it; nothing unless it is a value.
+    func append(_ cell: CSVCell, to output: inout [UInt8]) -> Outcome {
+        if self == .skip { return .noValue }
+        if CSVType.isNull(cell) {
+            output += Self.null.utf8
+            return .value
+        }
+        if cell.text.isEmpty {
+            guard self == .string, cell.isQuoted else { return .noValue }
+            output += "\"\"".utf8
+            return .value
+        }
+        if append(cell.text, to: &output) { return .value }
+        return .failure("\(cell.beginning) is not \(noun)")
+    }
+
+    /// - Returns: whether the text is a value of the type; if not, nothing has been appended.
+    private func append(_ text: RawSpan, to output: inout [UInt8]) -> Bool {
         switch self {
-        case .string: JSONText.quoted(text)
+        case .string: JSONText.appendQuoted(text, to: &output)
+        case .reference:
+            return text.firstOffset(of: UInt8(ascii: "/")) != nil && appendObject("$reference", text, to: &output)
+        case .timestamp: return Self.isTimestamp(text) && appendObject("$timestamp", text, to: &output)
+        case .bytes:
+            return Base64.decode([UInt8](copying: text).span) != nil && appendObject("$bytes", text, to: &output)
+        case .json:
+            if (try? JSONValue.read([UInt8](copying: text))) == nil { return false }
+            // JSON has line feeds and carriage returns between values alone. Other line ends of Unicode may be in its
+            // strings.
+            output += [UInt8](copying: text).map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }
+        case .integer, .double, .boolean:
+            guard let json = scalar(String(repairingUTF8: text)) else { return false }
+            output += json.utf8
+        case .skip: return false
+        }
+        return true
+    }
+
+    /// Appends an object with one member.
+    private func appendObject(_ name: StaticString, _ text: RawSpan, to output: inout [UInt8]) -> Bool {
+        output += "{\"\(name)\":".utf8
+        JSONText.appendQuoted(text, to: &output)
+        output.append(UInt8(ascii: "}"))
+        return true
+    }
+
+    /// The JSON of a number or of a truth value.
+    private func scalar(_ text: String) -> String? {
+        switch self {
         case .integer: Int64(text).map(String.init)
         case .double: Self.double(text)
         case .boolean: Self.boolean(text).map { "\($0)" }
-        case .timestamp: Self.isTimestamp(text) ? #"{"$timestamp":\#(JSONText.quoted(text))}"# : nil
-        case .reference: text.utf8.contains(UInt8(ascii: "/")) ? #"{"$reference":\#(JSONText.quoted(text))}"# : nil
-        case .bytes:
-            Base64.decode(Array(text.utf8).span) == nil ? nil : #"{"$bytes":\#(JSONText.quoted(text))}"#
-        case .json: (try? JSONValue.read(Array(text.utf8))) == nil ? nil : Self.inOneLine(text)
-        case .skip: nil
+        default: nil
         }
     }
+
+    fileprivate static func isNull(_ cell: CSVCell) -> Bool { !cell.isQuoted && cell.text.equalsUTF8(of: null) }
 
     private var noun: String {
         switch self {
@@ -74,11 +115,6 @@ enum CSVType: String, CaseIterable {
         return number.description
     }
 
-    /// JSON has line feeds and carriage returns between values alone. Other line ends of Unicode may be in its strings.
-    private static func inOneLine(_ text: String) -> String {
-        String(decoding: text.utf8.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }, as: UTF8.self)
-    }
-
     private static func boolean(_ text: String) -> Bool? {
         switch text {
         case "true", "TRUE", "True": true
@@ -87,21 +123,30 @@ enum CSVType: String, CaseIterable {
         }
     }
 
-    private static func isTimestamp(_ text: String) -> Bool { RFC3339.timestamp(Array(text.utf8).span) != nil }
+    private static func isTimestamp(_ text: RawSpan) -> Bool { RFC3339.timestamp([UInt8](copying: text).span) != nil }
 
     /// The types that a cell may have by its look, the most special one first; `string` is always possible.
     fileprivate static let inferred: [CSVType] = [.boolean, .integer, .double, .timestamp, .json]
 
-    fileprivate func looksLike(_ text: String) -> Bool {
+    fileprivate func looksLike(_ text: RawSpan) -> Bool {
+        let first = text[byteAt: 0]
         switch self {
         // A leading zero or sign is a part of a name: a postal code, a telephone number.
-        case .integer: Int64(text).map { String($0) == text } ?? false
+        case .integer: return Int64(String(repairingUTF8: text)).map { text.equalsUTF8(of: String($0)) } ?? false
         case .double:
-            text.first != "+" && !(text.hasPrefix("0") && !text.hasPrefix("0.") && text != "0")
-                && text.utf8.contains { (0x30...0x39).contains($0) } && value(text) != nil
-        case .json: (text.hasPrefix("[") || text.hasPrefix("{")) && value(text) != nil
-        default: value(text) != nil
+            let isPadded = first == UInt8(ascii: "0") && text.byteCount > 1 && text[byteAt: 1] != UInt8(ascii: ".")
+            return first != UInt8(ascii: "+") && !isPadded && text.firstOffset(in: Self.digits) < text.byteCount
+                && isValue(text)
+        case .json: return (first == UInt8(ascii: "[") || first == UInt8(ascii: "{")) && isValue(text)
+        default: return isValue(text)
         }
+    }
+
+    private static let digits = ByteSet(UInt8(ascii: "0")...UInt8(ascii: "9"))
+
+    private func isValue(_ text: RawSpan) -> Bool {
+        var output: [UInt8] = []
+        return append(text, to: &output)
     }
 }
 
@@ -111,16 +156,13 @@ struct CSVInference {
     /// Cells with a value other than null.
     private(set) var count = 0
 
-    mutating func add(_ cell: CSVReader.Cell) {
-        if cell.text.isEmpty || (!cell.isQuoted && cell.text == CSVType.null) { return }
+    mutating func add(_ cell: CSVCell) {
+        if cell.text.isEmpty || CSVType.isNull(cell) { return }
         count += 1
-        candidates.removeAll { !$0.looksLike(cell.text) }
+        for (place, type) in candidates.enumerated().reversed() where !type.looksLike(cell.text) {
+            candidates.remove(at: place)
+        }
     }
 
     var type: CSVType { count == 0 ? .string : candidates.first ?? .string }
-}
-
-extension CSVReader.Cell {
-    /// The beginning of the text, in quotation marks, for errors.
-    var beginning: String { JSONText.quoted(String(text.prefix(40))) }
 }

@@ -79,7 +79,7 @@ final class BadRecords: BadOutput {
     private func skipRecord() throws(CommandFailure) {
         let isThere: Bool
         do throws(CSVProblem) {
-            isThere = try reader.next() != nil
+            isThere = try reader.next()
         } catch {
             guard error.isLocal else { throw CommandFailure(error.description) }
             return
