@@ -7,77 +7,100 @@ import HearthClient
 
 /// The fields of documents as columns: maps become columns of their members, everything else is one value.
 enum CSVFields {
-    /// The names of a field and of the maps around it, as bytes: texts that look alike may be different names.
-    typealias Path = [[UInt8]]
-
-    /// Calls `body` with the path and the value of each cell of a document.
+    /// Calls `body` with the path and the value of each cell of a document or of a map, and the value's bytes.
+    ///
+    /// - Parameter path: of the map, as ``appendName(_:to:)`` writes it; the same after the call.
     static func forEach(
-        _ fields: [UInt8], _ body: (Path, Value) throws -> Void
+        _ entries: RawSpan, below path: inout ByteBuffer, _ body: (RawSpan, WireValue, RawSpan) throws -> Void
     ) throws {
-        try forEach(try MapValue(documentBytes: fields.byteSpan), below: [], body)
-    }
-
-    private static func forEach(
-        _ map: MapValue, below path: Path, _ body: (Path, Value) throws -> Void
-    ) throws {
-        for (name, value) in map.entries {
-            // An empty map is a value; so are vectors, which are maps with a type.
-            let place = path + [Array(name.utf8)]
-            if case .map(let inner) = value, !inner.isEmpty, inner["__type__"] == nil {
-                try forEach(inner, below: place, body)
+        var reader = FieldEntryReader(entries)
+        let byteCount = path.count
+        while try reader.next() {
+            guard let value = WireValue(reader.value) else { throw InvalidDocument(.valueTypeMissing, offset: 0) }
+            appendName(reader.key, to: &path)
+            // An empty map is a value; so are vectors and others that are maps with a type.
+            if value.tag == ValueTag.map, value.typeClass == .map, !value.payload.isEmpty {
+                try forEach(value.payload, below: &path, body)
             } else {
-                try body(place, value)
+                try body(path.bytes, value, reader.value)
             }
+            path.truncate(to: byteCount)
         }
     }
 
+    /// Appends the name of a field to the path of the map around it: its bytes after their number.
+    static func appendName(_ name: RawSpan, to path: inout ByteBuffer) {
+        path.append(littleEndian: UInt32(name.byteCount))
+        path.append(name)
+    }
+
+    /// The names of a path.
+    static func names(_ path: RawSpan) -> [[UInt8]] {
+        var names: [[UInt8]] = []
+        var offset = 0
+        while offset < path.byteCount {
+            let end = offset + 4 + Int(path.littleEndian32(at: offset))
+            names.append([UInt8](copying: path.extracting(offset + 4..<end)))
+            offset = end
+        }
+        return names
+    }
+
     /// The type of a column that has this value alone; nil for null.
-    static func type(of value: Value) -> CSVType? {
-        switch value {
-        case .null: nil
-        case .boolean: .boolean
-        case .integer: .integer
-        case .double: .double
-        case .timestamp: .timestamp
-        case .string: .string
+    static func type(of value: WireValue) -> CSVType? {
+        switch value.tag {
+        case ValueTag.null: nil
+        case ValueTag.boolean: .boolean
+        case ValueTag.integer: .integer
+        case ValueTag.double: .double
+        case ValueTag.timestamp: .timestamp
+        case ValueTag.string: .string
         // An empty cell of bytes is none.
-        case .bytes(let bytes): bytes.isEmpty ? .json : .bytes
-        case .reference: .reference
-        case .geoPoint, .array, .map: .json
+        case ValueTag.bytes: value.payload.isEmpty ? .json : .bytes
+        case ValueTag.reference: .reference
+        default: .json
         }
     }
 }
 
 /// Finds the columns of documents.
 final class CSVColumnFinder: ExportOutput {
-    private var types: [CSVFields.Path: CSVType?] = [:]
+    /// Paths and the places of their types in ``types``.
+    private var paths = ByteTable()
+    private var types: [CSVType?] = []
 
     /// Columns of a file.
     static let columnsMax = 10_000
 
     func write(_ page: [NamedDocument]) throws -> Int {
-        for document in page { try CSVFields.forEach(document.content.fields, add) }
+        var path = ByteBuffer(capacity: 256)
+        for document in page { try CSVFields.forEach(document.content.fields.byteSpan, below: &path, add) }
         return page.reduce(0) { $0 + $1.content.fields.count }
     }
 
-    private func add(_ path: CSVFields.Path, _ value: Value) throws {
+    private func add(_ path: RawSpan, _ value: WireValue, _: RawSpan) throws {
         let type = CSVFields.type(of: value)
-        guard let known = types[path] else {
+        guard let place = paths.insert(path, hash: ByteTable.hash(path), value: types.count) else {
             if types.count == Self.columnsMax {
                 throw CommandFailure("the documents have more than \(Self.columnsMax) fields; export them as lines")
             }
-            types[path] = .some(type)
+            types.append(type)
             return
         }
+        let known = types[place]
         guard let type, known != type else { return }
-        types[path] = .some(known == nil ? type : .json)
+        types[place] = known == nil ? type : .json
     }
 
     func finish() throws {}
 
     /// The columns in the order of their paths. One that has only null is a string.
     func columns() throws -> [(path: FieldPath, type: CSVType)] {
-        try types.map { (try FieldPath(utf8Segments: $0.key), $0.value ?? .string) }.sorted { $0.0 < $1.0 }
+        try types.enumerated().map { place, type in
+            var path = ByteBuffer(capacity: 256)
+            paths.appendKey(at: place, to: &path)
+            return (try FieldPath(utf8Segments: CSVFields.names(path.bytes)), type ?? .string)
+        }.sorted { $0.0 < $1.0 }
     }
 }
 
@@ -86,7 +109,8 @@ final class CSVOutput: ExportOutput {
     private let output: ExportBytes
     private let prefixBytes: Int
     private let columns: [(path: FieldPath, type: CSVType)]
-    private let places: [CSVFields.Path: Int]
+    /// The columns of paths.
+    private var places = ByteTable()
     private var writer: JSONLineWriter
     private var hasHeader = false
 
@@ -99,22 +123,38 @@ final class CSVOutput: ExportOutput {
         self.output = output
         self.columns = columns
         prefixBytes = prefix.utf8.count
-        places = Dictionary(
-            uniqueKeysWithValues: columns.enumerated().map { ($0.element.path.utf8Segments, $0.offset + 1) })
         writer = JSONLineWriter(database: database)
+        var path = ByteBuffer(capacity: 256)
+        for (place, column) in columns.enumerated() {
+            path.reset()
+            for name in column.path.utf8Segments { CSVFields.appendName(name.byteSpan, to: &path) }
+            places.set(path.bytes, to: place)
+        }
     }
 
     func write(_ page: [NamedDocument]) throws -> Int {
         var bytes: [UInt8] = []
         appendHeader(&bytes)
+        var path = ByteBuffer(capacity: 256)
+        // The cells of a record in the order in which the document has them.
+        var texts: [UInt8] = []
+        var cells: [Range<Int>] = []
         for document in page {
-            var cells = [String](repeating: "", count: columns.count + 1)
-            cells[0] = Self.quoted(String(decoding: document.name.utf8.dropFirst(prefixBytes), as: UTF8.self))
-            try CSVFields.forEach(document.content.fields) { path, value in
-                guard let place = places[path] else { return }
-                cells[place] = try cell(value, columns[place - 1].type)
+            texts.removeAll(keepingCapacity: true)
+            cells = columns.map { _ in 0..<0 }
+            try CSVFields.forEach(document.content.fields.byteSpan, below: &path) { path, value, valueBytes in
+                guard let place = places.value(of: path) else { return }
+                let start = texts.count
+                try appendCell(value, valueBytes, columns[place].type, to: &texts)
+                cells[place] = start..<texts.count
             }
-            bytes += cells.joined(separator: ",").utf8
+            document.name.withUTF8Span { name in
+                Self.append(name.extracting(prefixBytes..<name.byteCount), to: &bytes)
+            }
+            for cell in cells {
+                bytes.append(UInt8(ascii: ","))
+                bytes.append(contentsOf: texts.byteSpan.extracting(cell))
+            }
             bytes += [0x0D, 0x0A]
         }
         try output.write(bytes)
@@ -124,8 +164,11 @@ final class CSVOutput: ExportOutput {
     private func appendHeader(_ bytes: inout [UInt8]) {
         if hasHeader { return }
         hasHeader = true
-        let names = ["__name__"] + columns.map { Self.quoted($0.path.description) }
-        bytes += names.joined(separator: ",").utf8
+        bytes += "__name__".utf8
+        for column in columns {
+            bytes.append(UInt8(ascii: ","))
+            column.path.description.withUTF8Span { Self.append($0, to: &bytes) }
+        }
         bytes += [0x0D, 0x0A]
     }
 
@@ -136,28 +179,35 @@ final class CSVOutput: ExportOutput {
         try output.finish()
     }
 
-    private func cell(_ value: Value, _ type: CSVType) throws -> String {
-        if case .null = value { return CSVType.null }
-        let json = String(decoding: try writer.json(of: value.wireBytes.byteSpan), as: UTF8.self)
-        switch (type, value) {
-        case (.json, _): return Self.quoted(json)
-        case (_, .string(let text)): return Self.quoted(text, always: text.isEmpty || text == CSVType.null)
-        case (_, .timestamp), (_, .bytes), (_, .reference), (_, .double):
-            guard json.hasPrefix("{") else { return json }
-            let object = try JSONObject(Array(json.utf8))
-            for name in ["$timestamp", "$bytes", "$reference", "$double"] {
-                if let text = try object.string(name) { return Self.quoted(text) }
-            }
-            return Self.quoted(json)
-        default: return json
+    private func appendCell(
+        _ value: WireValue, _ valueBytes: RawSpan, _ type: CSVType, to bytes: inout [UInt8]
+    ) throws {
+        if value.isNull { return bytes += CSVType.null.utf8 }
+        if type != .json, value.tag == ValueTag.string {
+            let isQuoted = value.payload.isEmpty || value.payload.equalsUTF8(of: CSVType.null)
+            return Self.append(value.payload, isQuoted: isQuoted, to: &bytes)
         }
+        let json = try writer.json(of: valueBytes)
+        guard type != .json, json.first == UInt8(ascii: "{") else { return Self.append(json.byteSpan, to: &bytes) }
+        // The text of an object with one member: a time, bytes, a reference, a number that JSON lacks.
+        let object = json.byteSpan
+        if let colon = object.firstOffset(of: UInt8(ascii: ":")), object.firstOffset(of: UInt8(ascii: "\\")) == nil {
+            return Self.append(object.extracting(colon + 2..<object.byteCount - 2), to: &bytes)
+        }
+        guard case .object(let members) = try JSONValue.read(json), case .string(let text)? = members.values.first
+        else { throw InvalidDocument(.valueTypeMissing, offset: 0) }
+        text.withUTF8Span { Self.append($0, to: &bytes) }
     }
 
-    /// A cell, in quotes where RFC 4180 needs them.
-    private static func quoted(_ text: String, always: Bool = false) -> String {
-        let special = text.utf8.contains { $0 == 0x22 || $0 == 0x2C || $0 == 0x0A || $0 == 0x0D }
-        guard always || special else { return text }
-        return CSVReader.quoted(text)
+    private static let special = ByteSet("\",\r\n".utf8)
+
+    /// Appends a cell, in quotes where RFC 4180 needs them.
+    private static func append(_ text: RawSpan, isQuoted: Bool = false, to bytes: inout [UInt8]) {
+        if isQuoted || text.firstOffset(in: special) < text.byteCount {
+            CSVReader.appendQuoted(text, to: &bytes)
+        } else {
+            bytes.append(contentsOf: text)
+        }
     }
 
     /// The types as `hearth load --types` has them, so that what is loaded is what was exported.

@@ -187,11 +187,25 @@ final class CSVReader {
         throw problem("the record \(reason)")
     }
 
-    /// A text as a cell in quotes. Bytes count: a quote and a combining mark after it are one character.
+    /// A text as a cell in quotes.
     static func quoted(_ text: String) -> String {
+        var cell: [UInt8] = []
+        text.withUTF8Span { appendQuoted($0, to: &cell) }
+        return String(decoding: cell, as: UTF8.self)
+    }
+
+    /// Appends a text as a cell in quotes. Bytes count: a quote and a combining mark after it are one character.
+    static func appendQuoted(_ text: RawSpan, to bytes: inout [UInt8]) {
         let quote = UInt8(ascii: "\"")
-        let cell = text.utf8.flatMap { $0 == quote ? [quote, quote] : [$0] }
-        return String(decoding: [quote] + cell + [quote], as: UTF8.self)
+        bytes.append(quote)
+        var start = 0
+        while let place = text.firstOffset(of: quote, from: start) {
+            bytes.append(contentsOf: text.extracting(start..<place + 1))
+            bytes.append(quote)
+            start = place + 1
+        }
+        bytes.append(contentsOf: text.extracting(start..<text.byteCount))
+        bytes.append(quote)
     }
 
     /// A problem of the record that was read last.

@@ -338,6 +338,9 @@ struct CSVTests {
             // Line ends of Unicode inside a text, and two names that look alike.
             "{\"__name__\":\"j\",\"list\":[\"a\u{2028}b\u{85}c\u{2029}\"],"
                 + "\"u\u{308}\":\"decomposed\",\"\u{fc}\":\"composed\"}",
+            // BSON values, which are maps in the API, and a reference that JSON escapes.
+            #"{"__name__":"k","bson":{"__min__":null},"r":{"__regex__":{"pattern":"a,b","options":"i"}},"#
+                + #""u":{"$reference":"x/\"y\\\u0001,"}}"#,
         ]
         let file = try write("in.jsonl", lines.joined(separator: "\n") + "\n")
         try expectEqual(run(server, "load", "--collection", "c", file).status, 0)
