@@ -1,6 +1,7 @@
 """Why Hearth and the emulator may differ."""
 
 import datetime
+import decimal
 import re
 
 KINDS = {
@@ -49,6 +50,8 @@ def explain_value(difference):
         return "the emulator splits between the halves of a surrogate pair"
     if ".date()" in difference.case and is_next_day_before_1970(difference):
         return "in the first second of a day before 1970 the emulator's date() is the next day"
+    if ".time()" in difference.case and is_time_before_the_day(difference):
+        return "in the first second of a day before 1970 the emulator's time() is negative"
     if difference.theirs == "not evaluated":
         return "the emulator answers 500 and evaluates nothing"
     return None
@@ -62,3 +65,12 @@ def is_next_day_before_1970(difference):
     epoch, day = datetime.date(1970, 1, 1), datetime.timedelta(days=1)
     return len(theirs) == len(ours) and theirs != ours and all(
         their == our or their == our + day <= epoch for their, our in zip(theirs, ours))
+
+
+def is_time_before_the_day(difference):
+    """Whether durations differ, and each is equal on both sides or negative and a day less in the emulator."""
+    theirs, ours = (
+        [decimal.Decimal(seconds) for seconds in re.findall(r'"durationValue": "(-?[\d.]+)s"', side)]
+        for side in (difference.theirs, difference.ours))
+    return len(theirs) == len(ours) and theirs != ours and all(
+        their == our or their == our - 86_400 < 0 for their, our in zip(theirs, ours))
