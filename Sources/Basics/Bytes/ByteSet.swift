@@ -12,12 +12,15 @@ package struct ByteSet: Sendable {
 }
 
 extension RawSpan {
-    /// Offset of the first byte at or after `start` that is in the set; the number of bytes if there is none.
-    package func firstOffset(in set: ByteSet, from start: Int = 0) -> Int {
+    /// Offset of the first byte at or after `start` that is in the set, or nil.
+    package func firstOffset(in set: ByteSet, from start: Int = 0) -> Int? {
         precondition(start >= 0, "byte offset out of bounds")
         var offset = start
-        while offset < byteCount, !set.contains(self[byteAt: offset]) { offset += 1 }
-        return Swift.min(offset, byteCount)
+        while offset < byteCount {
+            if set.contains(self[byteAt: offset]) { return offset }
+            offset += 1
+        }
+        return nil
     }
 
     /// How many bytes are `byte`.

@@ -104,7 +104,7 @@ struct CommitDraft: ~Copyable {
         noteDerived()
     }
 
-    /// Lends the indexes without a branch around it, for which the compiler takes seconds.
+    /// Lends the indexes before any branch: to follow their lifetime over branches takes the compiler seconds.
     private func noteDerived() {
         CommitDraft.note(mutations, version, by: applier.indexes, derived, derivedSpaces)
         onDerived?(version, mutations.contentHash)

@@ -62,12 +62,12 @@ package struct AggregationExecution: ~Copyable, Sendable {
     package var operatorLines: [OperatorLine] { operatorTree.lines() }
 
     private var operatorTree: PlanTree {
-        // One call without a branch: the compiler takes seconds to follow the lifetime of the execution over branches.
-        Self.totals(
+        // Lends the execution before any branch: to follow its lifetime over branches takes the compiler seconds.
+        Self.tree(
             aggregate.line, over: execution.operatorTree, of: plan.matcher.scope, count: catalogueCount, figures)
     }
 
-    private static func totals(
+    private static func tree(
         _ line: String, over query: PlanTree, of scope: QueryScope, count: Int?, _ figures: OperatorFigures?
     ) -> PlanTree {
         var total = figures

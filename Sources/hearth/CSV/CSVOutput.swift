@@ -19,7 +19,7 @@ enum CSVFields {
             guard let value = WireValue(reader.value) else { throw InvalidDocument(.valueTypeMissing, offset: 0) }
             appendName(reader.key, to: &path)
             // An empty map is a value; so are vectors and others that are maps with a type.
-            if value.tag == ValueTag.map, value.typeClass == .map, !value.payload.isEmpty {
+            if value.typeClass == .map, !value.payload.isEmpty {
                 try forEach(value.payload, below: &path, body)
             } else {
                 try body(path.bytes, value, reader.value)
@@ -141,7 +141,7 @@ final class CSVOutput: ExportOutput {
         var cells: [Range<Int>] = []
         for document in page {
             texts.removeAll(keepingCapacity: true)
-            cells = columns.map { _ in 0..<0 }
+            cells = [Range<Int>](repeating: 0..<0, count: columns.count)
             try CSVFields.forEach(document.content.fields.byteSpan, below: &path) { path, value, valueBytes in
                 guard let place = places.value(of: path) else { return }
                 let start = texts.count
@@ -189,7 +189,8 @@ final class CSVOutput: ExportOutput {
         }
         let json = try writer.json(of: valueBytes)
         guard type != .json, json.first == UInt8(ascii: "{") else { return Self.append(json.byteSpan, to: &bytes) }
-        // The text of an object with one member: a time, bytes, a reference, a number that JSON lacks.
+        // The text of an object with one member: a time, bytes, a reference, a number that JSON lacks. Without escapes
+        // it is what lies between the quotes.
         let object = json.byteSpan
         if let colon = object.firstOffset(of: UInt8(ascii: ":")), object.firstOffset(of: UInt8(ascii: "\\")) == nil {
             return Self.append(object.extracting(colon + 2..<object.byteCount - 2), to: &bytes)
@@ -203,7 +204,7 @@ final class CSVOutput: ExportOutput {
 
     /// Appends a cell, in quotes where RFC 4180 needs them.
     private static func append(_ text: RawSpan, isQuoted: Bool = false, to bytes: inout [UInt8]) {
-        if isQuoted || text.firstOffset(in: special) < text.byteCount {
+        if isQuoted || text.firstOffset(in: special) != nil {
             CSVReader.appendQuoted(text, to: &bytes)
         } else {
             bytes.append(contentsOf: text)

@@ -86,7 +86,7 @@ final class CSVReader {
     private func skip(to ends: ByteSet, atMost count: Int = .max) -> Range<Int> {
         let start = used
         let end = start + min(count, buffer.count - start)
-        used = buffer.byteSpan.extracting(0..<end).firstOffset(in: ends, from: start)
+        used = buffer.byteSpan.extracting(0..<end).firstOffset(in: ends, from: start) ?? end
         if !ends.contains(0x0A) { lines += buffer.byteSpan.extracting(start..<used).count(of: 0x0A) }
         return start..<used
     }

@@ -53,10 +53,14 @@ enum CSVType: String, CaseIterable {
         switch self {
         case .string: JSONText.appendQuoted(text, to: &output)
         case .reference:
-            return text.firstOffset(of: UInt8(ascii: "/")) != nil && appendObject("$reference", text, to: &output)
-        case .timestamp: return Self.isTimestamp(text) && appendObject("$timestamp", text, to: &output)
+            if text.firstOffset(of: UInt8(ascii: "/")) == nil { return false }
+            appendObject("$reference", text, to: &output)
+        case .timestamp:
+            if RFC3339.timestamp([UInt8](copying: text).span) == nil { return false }
+            appendObject("$timestamp", text, to: &output)
         case .bytes:
-            return Base64.decode([UInt8](copying: text).span) != nil && appendObject("$bytes", text, to: &output)
+            if Base64.decode([UInt8](copying: text).span) == nil { return false }
+            appendObject("$bytes", text, to: &output)
         case .json:
             if (try? JSONValue.read([UInt8](copying: text))) == nil { return false }
             // JSON has line feeds and carriage returns between values alone. Other line ends of Unicode may be in its
@@ -71,11 +75,10 @@ enum CSVType: String, CaseIterable {
     }
 
     /// Appends an object with one member.
-    private func appendObject(_ name: StaticString, _ text: RawSpan, to output: inout [UInt8]) -> Bool {
+    private func appendObject(_ name: StaticString, _ text: RawSpan, to output: inout [UInt8]) {
         output += "{\"\(name)\":".utf8
         JSONText.appendQuoted(text, to: &output)
         output.append(UInt8(ascii: "}"))
-        return true
     }
 
     /// The JSON of a number or of a truth value.
@@ -123,8 +126,6 @@ enum CSVType: String, CaseIterable {
         }
     }
 
-    private static func isTimestamp(_ text: RawSpan) -> Bool { RFC3339.timestamp([UInt8](copying: text).span) != nil }
-
     /// The types that a cell may have by its look, the most special one first; `string` is always possible.
     fileprivate static let inferred: [CSVType] = [.boolean, .integer, .double, .timestamp, .json]
 
@@ -135,7 +136,7 @@ enum CSVType: String, CaseIterable {
         case .integer: return Int64(String(repairingUTF8: text)).map { text.equalsUTF8(of: String($0)) } ?? false
         case .double:
             let isPadded = first == UInt8(ascii: "0") && text.byteCount > 1 && text[byteAt: 1] != UInt8(ascii: ".")
-            return first != UInt8(ascii: "+") && !isPadded && text.firstOffset(in: Self.digits) < text.byteCount
+            return first != UInt8(ascii: "+") && !isPadded && text.firstOffset(in: Self.digits) != nil
                 && isValue(text)
         case .json: return (first == UInt8(ascii: "[") || first == UInt8(ascii: "{")) && isValue(text)
         default: return isValue(text)
@@ -159,9 +160,7 @@ struct CSVInference {
     mutating func add(_ cell: CSVCell) {
         if cell.text.isEmpty || CSVType.isNull(cell) { return }
         count += 1
-        for (place, type) in candidates.enumerated().reversed() where !type.looksLike(cell.text) {
-            candidates.remove(at: place)
-        }
+        candidates.removeAll { !$0.looksLike(cell.text) }
     }
 
     var type: CSVType { count == 0 ? .string : candidates.first ?? .string }

@@ -55,7 +55,8 @@ final class ArrayLines: InputBytes {
     /// The end of the bytes from an offset on that are taken as they are, whatever follows them.
     private func plainEnd(_ part: [UInt8], from offset: Int) -> Int {
         if place != .inside || isEscaped { return offset }
-        return part.byteSpan.firstOffset(in: isInString ? Self.marksInStrings : Self.marksInside, from: offset)
+        let marks = isInString ? Self.marksInStrings : Self.marksInside
+        return part.byteSpan.firstOffset(in: marks, from: offset) ?? part.count
     }
 
     private func take(_ byte: UInt8, _ output: inout [UInt8]) throws(CommandFailure) {

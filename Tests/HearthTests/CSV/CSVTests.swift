@@ -290,7 +290,8 @@ struct CSVTests {
         let fault = #expect(throws: CSVProblem.self) { try reader.next() }
         expect(fault?.description == "a.csv:2: the record has more than 1,000,000 cells" && fault?.isLocal == true)
         expect(reader.text.isEmpty)
-        try expect(reader.next() && reader.record.texts == ["2"])
+        try expect(reader.next())
+        expectEqual(Self.cells(reader.record), [Cell(text: "2", isQuoted: false)])
         try expect(reader.next() && reader.record.count == 1_000_000)
         try expect(!reader.next())
     }
